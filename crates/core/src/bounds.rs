@@ -1,0 +1,61 @@
+//! Every bound of the runtime, with its reason. Invariant B1: every queue, map and wait is bounded.
+
+use std::time::Duration;
+
+/// Sessions that own a child process, those being created counted (contract 4.1).
+pub const MAX_LIVE_SESSIONS: usize = 256;
+
+/// Sessions with remote servers: they own no process, so an order of magnitude more than children.
+pub const MAX_REMOTE_SESSIONS: usize = 10_000;
+
+/// Calls in flight in one session; a stdio server answers over one pipe, so more only queue inside the server.
+pub const MAX_CALLS_PER_SESSION: usize = 64;
+
+/// Calls in flight in one replica, over all sessions.
+pub const MAX_CALLS: usize = 4_096;
+
+/// Callers waiting for room in the pool; beyond it the answer is `busy` at once.
+pub const MAX_WAITING_FOR_ROOM: usize = 1_024;
+
+/// A session nobody called for this long is closed.
+pub const SESSION_IDLE: Duration = Duration::from_secs(30 * 60);
+
+/// Bring-up of one session: spawn or connect, handshake, first list (contract 1.2, `session_init_timeout`).
+pub const SESSION_INIT: Duration = Duration::from_secs(60);
+
+/// An ordinary call to a remote server that sets no limit of its own.
+pub const HTTP_CALL: Duration = Duration::from_secs(300);
+
+/// The longest any call may take, whoever asks.
+pub const CALL_MAX: Duration = Duration::from_secs(3_600);
+
+/// How long a child may take to leave after its stdin was closed, and again after SIGTERM.
+pub const CHILD_GRACE: Duration = Duration::from_secs(2);
+
+/// How long a close may take before its waiter goes on without it (contract 4.1).
+pub const SESSION_CLOSE: Duration = Duration::from_secs(5);
+
+/// One message on stdout of a child, and one JSON answer over HTTP.
+pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+
+/// What is kept of a child's stderr: enough for a stack trace.
+pub const STDERR_RING_BYTES: usize = 16 * 1024;
+
+/// Pages of one `tools/list`; a server with more is looping (architecture.md §9).
+pub const MAX_LIST_PAGES: usize = 1_000;
+
+/// Tools of one server; one that grows for ever is cut here.
+pub const MAX_TOOLS_PER_SERVER: usize = 10_000;
+
+/// How long a server may take to answer the probe for its era before it counts as legacy. A mute legacy server
+/// costs each first bring-up this much, a slow modern one is misread below it.
+pub const ERA_PROBE: Duration = Duration::from_secs(5);
+
+/// How long a listing waits for servers still being discovered; the others are served meanwhile.
+pub const LIST_WAIT: Duration = Duration::from_secs(10);
+
+/// Epochs remembered of sessions no longer live, so that a caller is told of the restart.
+pub const MAX_REMEMBERED_EPOCHS: usize = 100_000;
+
+/// Progress reports waiting for one slow caller; later ones replace none, they are dropped.
+pub const PROGRESS_QUEUE: usize = 64;

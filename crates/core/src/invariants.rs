@@ -1,0 +1,25 @@
+//! The table of invariants. Docs, asserts, simulations and metrics name them by these ids.
+
+/// One promise: its id and the sentence.
+#[derive(Clone, Copy, Debug)]
+pub struct Invariant {
+    /// Short name, such as `S2`.
+    pub id: &'static str,
+    /// What always holds.
+    pub sentence: &'static str,
+}
+
+const fn invariant(id: &'static str, sentence: &'static str) -> Invariant {
+    Invariant { id, sentence }
+}
+
+/// What holds in this tree today. A promise enters with the code that keeps it.
+pub const INVARIANTS: [Invariant; 7] = [
+    invariant("L2", "an epoch only grows"),
+    invariant("S2", "a call that may have reached its server is never repeated by us; ambiguity is reported"),
+    invariant("S3", "live intervals of children of one session key are disjoint"),
+    invariant("S4", "only the very session that failed can be evicted for the failure"),
+    invariant("O3", "no secret is printable"),
+    invariant("B1", "every queue, map and wait is bounded; refusal comes within 50 ms"),
+    invariant("W1", "what we do not understand passes unchanged"),
+];

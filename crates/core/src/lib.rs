@@ -1,0 +1,17 @@
+//! The rules of Caribou: everything that decides, nothing that touches the world.
+//!
+//! Owns ids, states, and every decision that can lose data, run a call twice or leak a secret. Pure by
+//! construction: no async, no clock, no random numbers, no I/O and no logging; what a decision needs from outside
+//! (the time, a file's text, an environment variable) is handed in, and what should happen is handed back.
+
+pub mod backoff;
+pub mod bounds;
+pub mod config;
+pub mod era;
+pub mod failure;
+pub mod headers;
+pub mod ids;
+pub mod invariants;
+pub mod masker;
+pub mod session;
+pub mod tool;

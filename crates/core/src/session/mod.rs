@@ -1,0 +1,1 @@
+//! What a session may do next: start, be given out, be evicted, be told as restarted.

@@ -1,0 +1,1 @@
+//! What a tool is called and which tools are shown.

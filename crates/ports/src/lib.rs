@@ -1,0 +1,13 @@
+//! What Caribou needs from outside, one trait a need, each with its error.
+//!
+//! The runtime calls these; adapters implement them; neither knows the other. No implementation, no HTTP type and
+//! no SQL stands here.
+
+use std::future::Future;
+use std::pin::Pin;
+
+pub mod guard;
+pub mod mcp;
+
+/// A boxed future, so that ports can be used behind `dyn`.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

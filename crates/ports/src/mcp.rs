@@ -1,0 +1,246 @@
+//! Sessions with upstream MCP servers, whatever their transport and era.
+//!
+//! Payloads are raw JSON text end to end: nothing that is not understood is lost on the way (invariant W1).
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use caribou_core::config::ServerConfig;
+use caribou_core::era::Era;
+use caribou_core::failure::Code;
+use serde_json::value::RawValue;
+
+use crate::BoxFuture;
+use crate::guard::Exit;
+
+/// Opens sessions.
+pub trait Connector: Send + Sync + 'static {
+    /// Brings one session up: spawn or connect, find the era, shake hands. Resolves with an error only when
+    /// everything half-made is gone again, so that whoever counts sessions may count it as gone.
+    fn open(&self, request: OpenSession) -> BoxFuture<'static, Result<Arc<dyn Session>, OpenError>>;
+}
+
+/// What a session is opened for.
+pub struct OpenSession {
+    /// The server.
+    pub server: Arc<ServerConfig>,
+    /// Whose session it is (`server/user:thread`), for markers and logs.
+    pub label: String,
+    /// Bound of the whole bring-up; `None` = unbounded.
+    pub timeout: Option<Duration>,
+    /// Resolves when nobody wants the session any more; the bring-up is then undone and ends `Abandoned`.
+    pub abandoned: BoxFuture<'static, ()>,
+    /// Whether to keep a standing stream for `list_changed` where the transport needs one for it.
+    pub watch_lists: bool,
+    /// What the session tells on its own. Called from its tasks; must not block.
+    pub events: EventSink,
+}
+
+/// Receives what a session tells on its own.
+pub type EventSink = Arc<dyn Fn(SessionEvent) + Send + Sync>;
+
+/// What a session tells on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionEvent {
+    /// `notifications/tools/list_changed`.
+    ToolsChanged,
+    /// The server forgot the session and a new one was opened in its place: its state is lost. Told before the
+    /// answer of the call that noticed.
+    Reopened,
+}
+
+/// One live session.
+pub trait Session: Send + Sync + 'static {
+    /// What was learnt at bring-up.
+    fn facts(&self) -> &SessionFacts;
+
+    /// Calls one tool and answers with the server's `CallToolResult`, byte for byte.
+    ///
+    /// Dropping the future cancels the call upstream, once, unless its answer has arrived. Never repeats a call that
+    /// may have been processed (invariant S2).
+    fn call_tool(&self, call: ToolCall) -> BoxFuture<'_, Result<Box<RawValue>, CallError>>;
+
+    /// Lists all tools, following cursors with the guards of architecture.md §9.
+    fn list_tools(&self) -> BoxFuture<'_, Result<ToolListing, CallError>>;
+
+    /// Closes the session. Resolves when nothing is left of it: the process group is gone and reaped, the remote
+    /// session was asked to end. Calls in flight fail. May be called again.
+    fn close(&self) -> BoxFuture<'static, ()>;
+
+    /// Resolves when the session ended by itself (not by `close`), at once if it already has.
+    fn ended(&self) -> BoxFuture<'static, Disconnect>;
+
+    /// The last lines of stderr, secrets masked; empty for remote servers.
+    fn stderr_tail(&self) -> String;
+}
+
+/// What was learnt when a session was brought up.
+#[derive(Clone, Debug)]
+pub struct SessionFacts {
+    /// The era in use.
+    pub era: Era,
+    /// The revision in use.
+    pub version: String,
+    /// Whether the server keeps state for this session, so that it matters which one is used.
+    pub stateful: bool,
+    /// The child's process id.
+    pub pid: Option<u32>,
+    /// The server's `Implementation` object, if it gave one.
+    pub server_info: Option<Arc<RawValue>>,
+    /// The server's capabilities, if it gave any.
+    pub capabilities: Option<Arc<RawValue>>,
+}
+
+/// One `tools/call`.
+pub struct ToolCall {
+    /// The tool's raw name.
+    pub name: Arc<str>,
+    /// Its arguments as the caller wrote them; absent stays absent.
+    pub arguments: Option<Box<RawValue>>,
+    /// Members for `_meta` beside those the protocol writes, such as `traceparent`. Values are JSON text.
+    pub meta: Vec<(String, Box<RawValue>)>,
+    /// Where progress goes; a token is sent upstream only when somebody listens.
+    pub progress: Option<ProgressSink>,
+}
+
+/// Receives the progress of one call. Must not block.
+pub type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
+
+/// One report of a running call.
+#[derive(Clone, Debug)]
+pub enum Progress {
+    /// `notifications/progress`: its `params` without the token, as the server wrote them.
+    Progress(Arc<RawValue>),
+    /// `notifications/message`: its `params`.
+    Message(Arc<RawValue>),
+}
+
+/// All tools of one server.
+#[derive(Clone, Debug, Default)]
+pub struct ToolListing {
+    /// The `Tool` objects in server order, byte for byte.
+    pub tools: Vec<Arc<RawValue>>,
+    /// What a person should know: a cursor that loops, a tool left out and why.
+    pub warnings: Vec<String>,
+}
+
+/// How a session ended by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disconnect {
+    /// What happened, for people; holds no secret.
+    pub reason: String,
+    /// How the child exited, if there was one.
+    pub exit: Option<Exit>,
+    /// The child's last stderr lines, secrets masked.
+    pub stderr: String,
+}
+
+impl fmt::Display for Disconnect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)?;
+        if let Some(exit) = self.exit {
+            write!(f, " ({exit})")?;
+        }
+        if !self.stderr.is_empty() {
+            write!(f, "; last lines of its stderr:\n{}", self.stderr)?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a session was not opened. Messages name server and bound, and hold no secret.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The bring-up took longer than its bound.
+    #[error("{message}")]
+    Timeout {
+        /// Names the server, the bound, what was waited for, and the last stderr lines.
+        message: String,
+    },
+    /// The child ended before it answered.
+    #[error("{0}")]
+    Exited(Disconnect),
+    /// The child cannot be started at all.
+    #[error("{0}")]
+    NotStartable(String),
+    /// The server cannot be reached.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The server refused the credential, or there is none for it.
+    #[error("{0}")]
+    Denied(String),
+    /// The server does not speak a protocol that we do.
+    #[error("{0}")]
+    Protocol(String),
+    /// Nobody wanted the session any more.
+    #[error("the session was closed while it was being opened")]
+    Abandoned,
+}
+
+impl OpenError {
+    /// The word a caller branches on.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Timeout { .. } => Code::Timeout,
+            Self::Exited(_) | Self::NotStartable(_) | Self::Unreachable(_) => Code::Unavailable,
+            Self::Denied(_) => Code::Denied,
+            Self::Protocol(_) => Code::UpstreamError,
+            Self::Abandoned => Code::SessionEnded,
+        }
+    }
+}
+
+/// Why a call has no result.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CallError {
+    /// The server answered with a JSON-RPC error.
+    #[error("the server answered with error {code}: {message}")]
+    Rpc {
+        /// Its code.
+        code: i64,
+        /// Its message.
+        message: String,
+        /// Its data.
+        data: Option<Arc<RawValue>>,
+    },
+    /// The session ended before the answer. `sent` tells whether the server may have seen the call.
+    #[error("connection closed: {disconnect}")]
+    Disconnected {
+        /// How it ended.
+        disconnect: Disconnect,
+        /// Whether bytes of the call may have reached the server.
+        sent: bool,
+    },
+    /// The call surely did not reach the server.
+    #[error("{0}")]
+    NotSent(String),
+    /// The answer's stream broke off before the answer; the session is still usable.
+    #[error("{0}")]
+    StreamEnded(String),
+    /// The server refused the credential.
+    #[error("{0}")]
+    Denied(String),
+    /// The server answered with something that is not an answer.
+    #[error("{0}")]
+    Malformed(String),
+    /// The answer is larger than the bound; nothing of it is passed on.
+    #[error("the answer is larger than {limit} bytes and was refused; raise `max_tool_result_bytes` of this server")]
+    TooLarge {
+        /// The bound in bytes.
+        limit: usize,
+    },
+}
+
+impl CallError {
+    /// The word a caller branches on.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Rpc { .. } | Self::Malformed(_) | Self::TooLarge { .. } => Code::UpstreamError,
+            Self::Disconnected { sent: true, .. } | Self::StreamEnded(_) => Code::OutcomeUnknown,
+            Self::Disconnected { sent: false, .. } => Code::SessionEnded,
+            Self::NotSent(_) => Code::Unavailable,
+            Self::Denied(_) => Code::Denied,
+        }
+    }
+}

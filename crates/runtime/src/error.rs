@@ -1,0 +1,39 @@
+//! Why a verb could not do what it was asked: one error for all ways in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use caribou_core::failure::Code;
+use serde_json::value::RawValue;
+
+/// A verb that failed. Holds no secret; may be shown to whoever asked.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{detail}")]
+pub struct VerbError {
+    /// The word to branch on.
+    pub code: Code,
+    /// What happened, where, and what to do about it.
+    pub detail: String,
+    /// When trying again makes sense.
+    pub retry_after: Option<Duration>,
+    /// The JSON-RPC error of the upstream server, if it answered with one.
+    pub upstream: Option<UpstreamError>,
+}
+
+/// A JSON-RPC error of an upstream server, as it came.
+#[derive(Clone, Debug)]
+pub struct UpstreamError {
+    /// Its code.
+    pub code: i64,
+    /// Its message.
+    pub message: String,
+    /// Its data.
+    pub data: Option<Arc<RawValue>>,
+}
+
+impl VerbError {
+    /// An error with nothing beside code and detail.
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into(), retry_after: None, upstream: None }
+    }
+}

@@ -1,0 +1,46 @@
+//! The runtime's settings, with the defaults of `core/bounds`.
+
+use std::time::Duration;
+
+use caribou_core::bounds;
+
+/// Bounds and waits of one replica.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Sessions that own a child, those being created counted.
+    pub max_live_sessions: usize,
+    /// Sessions with remote servers.
+    pub max_remote_sessions: usize,
+    /// Calls in flight in one session; more are refused as busy at once.
+    pub max_calls_per_session: usize,
+    /// Calls in flight in this replica.
+    pub max_calls: usize,
+    /// A session nobody called for this long is closed.
+    pub session_idle: Duration,
+    /// Children being brought up at once; others queue within their bring-up bound.
+    pub max_spawns: usize,
+    /// Bound of a call to a remote server that sets none.
+    pub http_call_timeout: Duration,
+    /// Bound of every call.
+    pub call_max: Duration,
+    /// How long a listing waits for servers still being discovered.
+    pub list_wait: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        Self {
+            max_live_sessions: bounds::MAX_LIVE_SESSIONS,
+            max_remote_sessions: bounds::MAX_REMOTE_SESSIONS,
+            max_calls_per_session: bounds::MAX_CALLS_PER_SESSION,
+            max_calls: bounds::MAX_CALLS,
+            session_idle: bounds::SESSION_IDLE,
+            // A Python server costs half a second of CPU to start: more at once only makes all of them late.
+            max_spawns: cores * 2,
+            http_call_timeout: bounds::HTTP_CALL,
+            call_max: bounds::CALL_MAX,
+            list_wait: bounds::LIST_WAIT,
+        }
+    }
+}
