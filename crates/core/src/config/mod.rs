@@ -5,6 +5,6 @@
 mod server;
 
 pub use server::{
-    HeadersFromContext, OAuth, OAuthGrant, OnMissing, Remote, Routing, RoutingMode, Secret, ServerConfig, Stdio,
-    TaskToolset, ToolOverride, Transport, UserAuth,
+    HeadersFromContext, OAuth, OAuthGrant, OnMissing, Remote, Routing, RoutingMode, Secret, ServerConfig, ServerEntry,
+    Stdio, TaskToolset, ToolOverride, Transport, UserAuth,
 };

@@ -249,3 +249,12 @@ pub enum OnMissing {
     /// Go on without the header.
     Passthrough,
 }
+
+/// One key of `mcpServers`: a server, or why it is left out. One bad server never takes the others along.
+#[derive(Clone, Debug)]
+pub struct ServerEntry {
+    /// The key.
+    pub name: ServerName,
+    /// The server, or the reason it was dropped (holds no secret).
+    pub config: Result<std::sync::Arc<ServerConfig>, String>,
+}
