@@ -87,6 +87,18 @@ impl Scope {
     }
 }
 
+impl Scope {
+    /// The scope of the catalogue's own sessions, which no caller can name: both parts are empty.
+    pub fn catalog() -> Self {
+        Self { user: UserId::new(""), thread: ThreadId::new("") }
+    }
+
+    /// Whether this is the catalogue's own scope.
+    pub fn is_catalog(&self) -> bool {
+        self.user.as_str().is_empty() && self.thread.as_str().is_empty()
+    }
+}
+
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.user, self.thread)

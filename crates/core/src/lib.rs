@@ -13,5 +13,6 @@ pub mod headers;
 pub mod ids;
 pub mod invariants;
 pub mod masker;
+pub mod raw;
 pub mod session;
 pub mod tool;

@@ -1,9 +1,59 @@
-//! `extensions_config.json`: what a document means (contract chapter 1).
+//! `extensions_config.json`: what a document means (contract chapter 1, as architecture.md §9 and §10 amend it).
 //!
-//! Text in, servers and problems out. The environment is handed in as a function; files are read elsewhere.
+//! Text in, servers and problems out. The environment is handed in as a function; the file is found and read in
+//! `caribou-workspace`. The file is the truth: nothing here remembers an earlier one. A document that cannot be
+//! understood as a whole is refused as a whole, so that the last good one stays; a wrong server is left out with its
+//! reason and the others serve, unless it is task-enabled. Keeps O3 (no message repeats a value of the document or of
+//! the environment) and B1 (size, depth and number of problems are bounded).
+//!
+//! [`parse`] is for who serves, [`check`] for who only wants the problems:
+//!
+//! ```
+//! use std::path::Path;
+//! use caribou_core::config::{Source, check, parse};
+//!
+//! let text = br#"{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}, "bad": {"type": "http"}}}"#;
+//! let source = Source { file: Path::new("/etc/caribou/extensions_config.json"), text };
+//! let environment = |_: &str| None;
+//!
+//! let document = parse(&source, &environment).expect("one wrong server does not cost the others");
+//! assert!(document.servers[0].config.is_ok() && document.servers[1].config.is_err());
+//! assert_eq!(
+//!     check(&source, &environment)[0].to_string(),
+//!     "/etc/caribou/extensions_config.json:1:81: error: $.mcpServers.bad: type http requires 'url' field; \
+//!      add \"url\": \"https://…\""
+//! );
+//! ```
 
+mod caller_headers;
+mod document;
+mod env_refs;
+mod fields;
+mod json_text;
+mod mask;
+mod near_miss;
+mod oauth;
+mod problem;
+mod remote;
+mod report;
+mod routing;
 mod server;
+mod server_entry;
+mod stdio;
+mod toolset;
+mod web_address;
 
+#[cfg(test)]
+mod field_faults;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod samples;
+
+pub use document::{Document, Source, check, parse};
+pub use json_text::MAX_DOCUMENT_BYTES;
+pub use mask::is_secret_shaped;
+pub use problem::{Problem, Severity};
 pub use server::{
     HeadersFromContext, OAuth, OAuthGrant, OnMissing, Remote, Routing, RoutingMode, Secret, ServerConfig, ServerEntry,
     Stdio, TaskToolset, ToolOverride, Transport, UserAuth,

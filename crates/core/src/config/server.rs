@@ -1,4 +1,7 @@
 //! One server of `mcpServers`, checked and with its environment references resolved (contract 1.2 to 1.7).
+//!
+//! Owns the form the rest of Caribou reads; what is legal is decided by the readers beside this file. Debug output
+//! holds no secret (invariant O3).
 
 use std::fmt;
 use std::path::PathBuf;
@@ -33,7 +36,7 @@ impl fmt::Debug for Secret {
 }
 
 /// One server, ready to be connected to.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ServerConfig {
     /// Its key in `mcpServers`.
     pub name: ServerName,
@@ -77,6 +80,29 @@ pub struct ServerConfig {
     pub masker: Masker,
 }
 
+impl fmt::Debug for ServerConfig {
+    /// Names the server only: addresses, arguments and capabilities may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, enabled, transport, .. } = self;
+        f.debug_struct("ServerConfig")
+            .field("name", name)
+            .field("enabled", enabled)
+            .field("transport", transport)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ServerConfig {
+    /// The routing of one tool by its raw name: the server's, with what the tool's override writes laid over it
+    /// (contract 1.3). An override alone does not switch a server on that is off: it must write `mode` itself.
+    pub fn routing_of(&self, raw_tool: &str) -> Routing {
+        match self.tools.iter().find(|(name, _)| name == raw_tool) {
+            Some((_, written)) => self.routing.overlaid(written),
+            None => self.routing.clone(),
+        }
+    }
+}
+
 /// How a server is reached (contract 1.10).
 #[derive(Clone, Debug)]
 pub enum Transport {
@@ -105,7 +131,7 @@ impl Transport {
 }
 
 /// A child process.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Stdio {
     /// The program: a name found on `PATH`, or a path.
     pub command: String,
@@ -117,13 +143,27 @@ pub struct Stdio {
     pub cwd: Option<PathBuf>,
 }
 
+impl fmt::Debug for Stdio {
+    /// Names the variables only: some servers take their key as an argument.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stdio").field("env", &self.env).finish_non_exhaustive()
+    }
+}
+
 /// A remote server.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Remote {
     /// Where it answers.
     pub url: String,
     /// Static headers, in document order.
     pub headers: Vec<(String, Secret)>,
+}
+
+impl fmt::Debug for Remote {
+    /// Leaves the address out: its login, path or query may be a key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remote").field("headers", &self.headers).finish_non_exhaustive()
+    }
 }
 
 /// Whether a tool should be preferred, and for what (contract 1.2).
@@ -135,6 +175,17 @@ pub struct Routing {
     pub priority: u8,
     /// Words of a request this tool is good for.
     pub keywords: Vec<String>,
+}
+
+impl Routing {
+    /// This routing with what `written` names replaced.
+    pub(super) fn overlaid(&self, written: &ToolOverride) -> Self {
+        Self {
+            mode: written.mode.unwrap_or(self.mode),
+            priority: written.priority.unwrap_or(self.priority),
+            keywords: written.keywords.clone().unwrap_or_else(|| self.keywords.clone()),
+        }
+    }
 }
 
 /// The field `routing.mode`.
@@ -173,8 +224,8 @@ pub struct TaskToolset {
     pub input_tool: Option<String>,
 }
 
-/// The field `oauth` (contract 1.5).
-#[derive(Clone, Debug)]
+/// The field `oauth` (contract 1.5). Without `Debug`: its address and client id may be secret too.
+#[derive(Clone)]
 pub struct OAuth {
     /// Whether it is in force.
     pub enabled: bool,
