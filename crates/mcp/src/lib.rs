@@ -1,1 +1,21 @@
-//! placeholder
+//! The upstream role of MCP: Caribou as the client of other people's servers.
+//!
+//! Owns JSON-RPC over raw JSON text, the transports (child processes, streamable HTTP, HTTP+SSE) and the two eras of
+//! the protocol. Does not decide when a session is opened, pooled or dropped, and never repeats a tool call that may
+//! have been processed (invariant S2). What it does not understand passes unchanged (invariant W1).
+
+mod channel;
+mod connector;
+mod era;
+mod error;
+mod listing;
+#[cfg(test)]
+mod scripted;
+mod server_asks;
+mod session;
+mod transport;
+mod wire;
+
+pub use connector::{UpstreamOptions, Upstreams};
+pub use error::UpstreamsError;
+pub use transport::process::DirectHost;

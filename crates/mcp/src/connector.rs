@@ -1,0 +1,227 @@
+//! Opens sessions with upstream servers, whatever their transport.
+//!
+//! Owns the bound of a bring-up and the choice of transport. A server whose credentials this build cannot send is
+//! refused before any traffic (fail closed). An error is returned only when everything half-made is gone.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use caribou_core::bounds::{CHILD_GRACE, ERA_PROBE, MAX_MESSAGE_BYTES};
+use caribou_core::config::{ServerConfig, Transport};
+use caribou_core::ids::BootId;
+use caribou_ports::BoxFuture;
+use caribou_ports::guard::ChildHost;
+use caribou_ports::mcp::{Connector, OpenError, OpenSession, Session};
+
+use crate::channel::{Awaited, Opened, Opening};
+use crate::era::memory::EraMemory;
+use crate::error::UpstreamsError;
+use crate::server_asks::ServerAsks;
+use crate::session::ChannelSession;
+use crate::transport::http::Remotes;
+use crate::transport::stdio::{self, Launcher, Stop};
+use crate::transport::{http, http_sse};
+use crate::wire::limits::ENVELOPE_BYTES;
+
+/// Settings of all upstream connections.
+#[derive(Clone, Debug)]
+pub struct UpstreamOptions {
+    /// Names of our environment that children see beside the safe ones; the setting `stdio.inherit_env`.
+    pub inherit_env: Vec<String>,
+    /// How long a child may take to leave after its stdin was closed, and again after SIGTERM.
+    pub child_grace: Duration,
+    /// How long a server may take to answer the probe for its era before it counts as legacy.
+    pub era_probe: Duration,
+    /// Bound of one message of a server that sets none of its own.
+    pub max_message_bytes: usize,
+    /// This life of this replica, set as `CARIBOU_BOOT` in the environment of every child.
+    pub boot: BootId,
+}
+
+impl UpstreamOptions {
+    /// The defaults of `core/bounds`.
+    pub fn new(boot: BootId) -> Self {
+        Self {
+            inherit_env: Vec::new(),
+            child_grace: CHILD_GRACE,
+            era_probe: ERA_PROBE,
+            max_message_bytes: MAX_MESSAGE_BYTES,
+            boot,
+        }
+    }
+}
+
+/// All upstream servers.
+pub struct Upstreams {
+    launcher: Launcher,
+    remotes: Arc<Remotes>,
+    eras: Arc<EraMemory>,
+    era_probe: Duration,
+    max_message_bytes: usize,
+}
+
+impl Upstreams {
+    /// Upstream servers whose children are started by `host`.
+    ///
+    /// # Errors
+    /// The HTTP client cannot be set up.
+    pub fn new(options: UpstreamOptions, host: Arc<dyn ChildHost>) -> Result<Arc<Self>, UpstreamsError> {
+        let UpstreamOptions { inherit_env, child_grace, era_probe, max_message_bytes, boot } = options;
+        // The HTTP client panics without a provider; an error means that the program has installed one itself.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let remotes = Remotes::new().map_err(UpstreamsError::HttpClient)?;
+        let launcher = Launcher { host, inherit_env: inherit_env.into(), grace: child_grace, boot };
+        Ok(Arc::new(Self { launcher, remotes, eras: Arc::default(), era_probe, max_message_bytes }))
+    }
+
+    /// The shared part of a bring-up, and the largest result the session lets through.
+    fn opening(&self, request: &OpenSession) -> (Opening, usize) {
+        let server = Arc::clone(&request.server);
+        let max_result_bytes = server.max_tool_result_bytes.unwrap_or(self.max_message_bytes);
+        // A probe that nobody answers must leave the handshake its share of the bound.
+        let patience = request.timeout.map_or(self.era_probe, |bound| self.era_probe.min(bound / 3));
+        let opening = Opening {
+            asks: Arc::new(ServerAsks::new(&server, Arc::clone(&request.events))),
+            server,
+            label: request.label.clone(),
+            watch_lists: request.watch_lists,
+            eras: Arc::clone(&self.eras),
+            era_probe: patience,
+            max_message_bytes: self.max_message_bytes.max(max_result_bytes).saturating_add(ENVELOPE_BYTES),
+            awaited: Arc::new(Awaited::default()),
+        };
+        (opening, max_result_bytes)
+    }
+}
+
+impl Connector for Upstreams {
+    fn open(&self, request: OpenSession) -> BoxFuture<'static, Result<Arc<dyn Session>, OpenError>> {
+        let (opening, max_result_bytes) = self.opening(&request);
+        let (launcher, remotes) = (self.launcher.clone(), Arc::clone(&self.remotes));
+        Box::pin(async move {
+            refuse_missing_credentials(&opening.server)?;
+            let opened = open(&launcher, &remotes, &opening, request).await?;
+            Ok(Arc::new(ChannelSession::new(opened, &opening.server, max_result_bytes)) as Arc<dyn Session>)
+        })
+    }
+}
+
+async fn open(
+    launcher: &Launcher,
+    remotes: &Remotes,
+    opening: &Opening,
+    request: OpenSession,
+) -> Result<Opened, OpenError> {
+    let mut stop = pin!(stop(request.timeout, request.abandoned));
+    match &opening.server.transport {
+        Transport::Stdio(stdio) => stdio::open(launcher, stdio, opening, stop.as_mut()).await,
+        Transport::Http(remote) => connect(http::open(remotes, remote, opening), opening, stop).await,
+        Transport::Sse(remote) => connect(http_sse::open(remotes, remote, opening), opening, stop).await,
+    }
+}
+
+/// Connects to a remote server, until `stop` says otherwise: giving up closes what was opened.
+async fn connect(
+    connecting: impl Future<Output = Result<Opened, OpenError>>,
+    opening: &Opening,
+    stop: impl Future<Output = Stop>,
+) -> Result<Opened, OpenError> {
+    opening.awaited.now("a connection");
+    tokio::select! {
+        opened = connecting => opened,
+        stop = stop => Err(stop.into_open_error(opening.server.name.as_str(), opening.awaited.what(), "")),
+    }
+}
+
+/// Resolves when the bring-up must not go on.
+async fn stop(bound: Option<Duration>, abandoned: BoxFuture<'static, ()>) -> Stop {
+    let timed_out = async {
+        match bound {
+            Some(bound) => {
+                tokio::time::sleep(bound).await;
+                bound
+            }
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = abandoned => Stop::Abandoned,
+        bound = timed_out => Stop::TimedOut(bound),
+    }
+}
+
+/// Credentials that belong to a user or to a token chain are not sent by this build; nothing else is sent instead.
+fn refuse_missing_credentials(server: &ServerConfig) -> Result<(), OpenError> {
+    let needed = [
+        ("oauth", server.oauth.as_ref().is_some_and(|oauth| oauth.enabled)),
+        ("user_auth", server.user_auth.as_ref().is_some_and(|auth| auth.enabled)),
+        ("headers_from_context", server.headers_from_context.as_ref().is_some_and(|headers| headers.enabled)),
+    ];
+    match needed.into_iter().find(|(_, enabled)| *enabled) {
+        None => Ok(()),
+        Some((field, _)) => Err(OpenError::Denied(format!(
+            "server `{}` needs the credentials of `{field}`, which this build cannot send yet",
+            server.name
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use caribou_core::config::UserAuth;
+
+    use super::*;
+    use crate::scripted::stdio_server;
+    use crate::transport::process::DirectHost;
+
+    fn request(server: ServerConfig, timeout: Option<Duration>) -> OpenSession {
+        OpenSession {
+            server: Arc::new(server),
+            label: "fake/ann:t1".to_owned(),
+            timeout,
+            abandoned: Box::pin(std::future::pending()),
+            watch_lists: false,
+            events: Arc::new(|_| {}),
+        }
+    }
+
+    fn upstreams() -> Arc<Upstreams> {
+        Upstreams::new(UpstreamOptions::new(BootId::new("boot-1")), Arc::new(DirectHost)).expect("set up")
+    }
+
+    #[tokio::test]
+    async fn a_server_whose_credentials_cannot_be_sent_is_refused() {
+        let mut server = stdio_server(&["no-such-program"]);
+        server.user_auth = Some(UserAuth {
+            enabled: true,
+            header: "Authorization".to_owned(),
+            users: Vec::new(),
+            on_missing: caribou_core::config::OnMissing::Passthrough,
+        });
+        let refused = upstreams().open(request(server.clone(), None)).await.err().expect("refused");
+        assert!(matches!(&refused, OpenError::Denied(why) if why.contains("user_auth")), "{refused}");
+        if let Some(auth) = &mut server.user_auth {
+            auth.enabled = false;
+        }
+        let refused = upstreams().open(request(server, None)).await.err().expect("not startable");
+        assert!(matches!(refused, OpenError::NotStartable(_)), "{refused}");
+    }
+
+    #[test]
+    fn a_probe_leaves_most_of_a_short_bound_to_the_handshake() {
+        let patience = |timeout| upstreams().opening(&request(stdio_server(&["x"]), timeout)).0.era_probe;
+        assert_eq!(patience(None), ERA_PROBE);
+        assert_eq!(patience(Some(Duration::from_secs(60))), ERA_PROBE);
+        assert_eq!(patience(Some(Duration::from_secs(3))), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_larger_result_bound_makes_room_for_larger_messages() {
+        let mut server = stdio_server(&["x"]);
+        server.max_tool_result_bytes = Some(MAX_MESSAGE_BYTES * 2);
+        let (opening, max_result_bytes) = upstreams().opening(&request(server, None));
+        assert_eq!(max_result_bytes, MAX_MESSAGE_BYTES * 2);
+        assert!(opening.max_message_bytes > max_result_bytes);
+    }
+}

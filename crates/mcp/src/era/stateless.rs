@@ -1,0 +1,88 @@
+//! The modern era (2026-07-28): no handshake, every request carries its own metadata (mcp.md §2).
+//!
+//! Owns the `_meta` fields of our requests and the meaning of a `DiscoverResult`. Whether a server is modern is found
+//! out in `probe`.
+
+use std::sync::Arc;
+
+use caribou_core::config::ServerConfig;
+use caribou_core::era::{Era, MODERN_VERSION};
+use caribou_ports::mcp::CallError;
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::Greeting;
+use super::handshake::client_info;
+use crate::wire::meta::{self, Member, Meta};
+use crate::wire::versions;
+
+/// The method that asks a modern server what it is.
+pub(crate) const DISCOVER: &str = "server/discover";
+
+/// The method that asks a modern server to tell of changes.
+pub(crate) const LISTEN: &str = "subscriptions/listen";
+
+/// The `_meta` fields of every modern request to `server`.
+pub(crate) fn protocol_meta(server: &ServerConfig) -> Vec<(&'static str, Box<RawValue>)> {
+    let fields = [
+        ("io.modelcontextprotocol/protocolVersion", to_raw_value(MODERN_VERSION)),
+        ("io.modelcontextprotocol/clientCapabilities", to_raw_value(&server.client_capabilities)),
+        ("io.modelcontextprotocol/clientInfo", to_raw_value(&client_info())),
+    ];
+    // Strings and JSON objects always serialise.
+    fields.into_iter().filter_map(|(key, value)| value.ok().map(|value| (key, value))).collect()
+}
+
+/// The parameters of `subscriptions/listen` that ask for changes of the tool list (mcp.md §5).
+///
+/// # Errors
+/// Never in practice: they are text of ours.
+pub(crate) fn listen_params(server: &ServerConfig) -> Result<Box<RawValue>, CallError> {
+    let wanted = RawValue::from_string(r#"{"toolsListChanged":true}"#.to_owned())
+        .map_err(|error| CallError::NotSent(error.to_string()))?;
+    let protocol = protocol_meta(server);
+    meta::params(&[("notifications", Member::Raw(&wanted))], Meta { protocol: &protocol, ..Meta::default() })
+}
+
+/// Reads a `DiscoverResult` that offers the revision we speak; `None` for everything else.
+pub(crate) fn greeting(result: &RawValue) -> Option<Greeting> {
+    #[derive(Deserialize)]
+    struct DiscoverResult {
+        #[serde(default)]
+        capabilities: Option<Box<RawValue>>,
+        #[serde(default, rename = "_meta")]
+        meta: Option<ResultMeta>,
+    }
+    #[derive(Deserialize)]
+    struct ResultMeta {
+        #[serde(default, rename = "io.modelcontextprotocol/serverInfo")]
+        server_info: Option<Box<RawValue>>,
+    }
+    if !versions::holds_modern(&versions::of_discover_result(result)?) {
+        return None;
+    }
+    let read: DiscoverResult = serde_json::from_str(result.get()).ok()?;
+    Some(Greeting {
+        era: Era::Modern,
+        version: MODERN_VERSION.to_owned(),
+        server_info: read.meta.and_then(|meta| meta.server_info).map(Arc::from),
+        capabilities: read.capabilities.map(Arc::from),
+    })
+}
+
+/// Whether the server says that it tells of changes of its tool list.
+pub(crate) fn announces_tools(capabilities: Option<&RawValue>) -> bool {
+    #[derive(Deserialize)]
+    struct Capabilities {
+        tools: Tools,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Tools {
+        #[serde(default)]
+        list_changed: bool,
+    }
+    capabilities
+        .and_then(|capabilities| serde_json::from_str::<Capabilities>(capabilities.get()).ok())
+        .is_some_and(|capabilities| capabilities.tools.list_changed)
+}

@@ -1,0 +1,225 @@
+//! A complete HTTP answer that refuses a request.
+//!
+//! Owns what such an answer says: a JSON-RPC error in its body, a lacking scope, a time to wait; and which of the
+//! port's errors that is. Keeps B1 (little of the body is read) and O3 (what is shown of it is short and masked).
+
+use caribou_core::era::{Era, newest_legacy_named_in};
+use caribou_core::masker::Masker;
+use caribou_ports::mcp::CallError;
+use http::{HeaderMap, HeaderName, StatusCode, header};
+
+use crate::wire::envelope::{Message, each_message};
+use crate::wire::errors;
+use crate::wire::excerpt::excerpt;
+
+/// What is read of a refusal's body: more than any JSON-RPC error needs.
+const READ_BYTES: usize = 64 * 1024;
+
+/// What is shown of a header of the server.
+const SHOWN_HEADER_CHARS: usize = 200;
+
+/// Why a request has no result.
+pub(crate) enum Failure {
+    /// A complete answer refuses it: it was not processed as a request.
+    Refused(Refused),
+    /// Everything else.
+    Call(CallError),
+}
+
+/// A complete answer other than 2xx.
+pub(crate) struct Refused {
+    /// Its status.
+    pub(crate) status: StatusCode,
+    /// The JSON-RPC error in its body.
+    rpc: Option<CallError>,
+    /// What it said instead, fit to be shown; starts with a blank, or is empty.
+    says: String,
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        Self::Call(error)
+    }
+}
+
+impl Failure {
+    /// The code of the JSON-RPC error that the server answered with, under whatever status.
+    pub(crate) fn rpc_code(&self) -> Option<i64> {
+        match self {
+            Self::Refused(Refused { rpc: Some(CallError::Rpc { code, .. }), .. })
+            | Self::Call(CallError::Rpc { code, .. }) => Some(*code),
+            _ => None,
+        }
+    }
+
+    /// The status of the refusal.
+    pub(crate) fn status(&self) -> Option<StatusCode> {
+        match self {
+            Self::Refused(refused) => Some(refused.status),
+            Self::Call(_) => None,
+        }
+    }
+
+    /// Whether the server cannot be of `era`, in which the request was sent (mcp.md §3.2).
+    pub(crate) fn denies(&self, era: Era) -> bool {
+        match (self, era) {
+            (Self::Refused(refused), Era::Legacy) => refused.tells_modern(),
+            (Self::Refused(refused), Era::Modern) if refused.rpc.is_none() => {
+                matches!(refused.status.as_u16(), 400 | 404 | 405)
+            }
+            _ => era == Era::Modern && self.rpc_code() == Some(errors::VERSION_UNSUPPORTED),
+        }
+    }
+
+    /// As the port's error; `server` is how messages name the server.
+    pub(crate) fn into_call_error(self, server: &str, method: &str) -> CallError {
+        match self {
+            Self::Refused(refused) => refused.to_call_error(server, method),
+            Self::Call(error) => error,
+        }
+    }
+}
+
+impl Refused {
+    /// Reads what `response` says.
+    pub(crate) async fn read(mut response: reqwest::Response, masker: &Masker) -> Self {
+        let status = response.status();
+        let mut body = Vec::new();
+        // A body that breaks off says what it said.
+        while let Ok(Some(chunk)) = response.chunk().await {
+            body.extend_from_slice(&chunk[..chunk.len().min(READ_BYTES - body.len())]);
+            if body.len() == READ_BYTES {
+                break;
+            }
+        }
+        let mut rpc = None;
+        each_message(&body, |message| {
+            if let Message::Response { outcome: Err(error), .. } = message {
+                rpc.get_or_insert(error);
+            }
+        });
+        Self { status, rpc, says: says(response.headers(), &body, masker) }
+    }
+
+    /// The revision to offer when this refuses an `initialize` that offered `offered`, in words of its own.
+    pub(crate) fn names_instead_of(&self, offered: &str) -> Option<&'static str> {
+        let is_wrong_request = self.status == StatusCode::BAD_REQUEST && self.rpc.is_none();
+        is_wrong_request.then(|| newest_legacy_named_in(&self.says.replace(offered, "")))?
+    }
+
+    /// Whether only a server of the modern era answers like this (mcp.md §3.2).
+    pub(crate) fn tells_modern(&self) -> bool {
+        let Some(CallError::Rpc { code, .. }) = &self.rpc else { return false };
+        errors::is_modern(*code) || (self.status == StatusCode::NOT_FOUND && *code == errors::METHOD_NOT_FOUND)
+    }
+
+    /// As the port's error.
+    pub(crate) fn to_call_error(&self, server: &str, method: &str) -> CallError {
+        let Self { status, rpc, says } = self;
+        match (*status, rpc) {
+            (StatusCode::UNAUTHORIZED, _) => {
+                CallError::Denied(format!("{server} does not accept the credential, or wants one (HTTP 401){says}"))
+            }
+            (StatusCode::FORBIDDEN, _) => CallError::Denied(format!("{server} forbids `{method}` (HTTP 403){says}")),
+            (_, Some(rpc)) => rpc.clone(),
+            (_, None) => CallError::Malformed(format!("{server} answered `{method}` with HTTP {status}{says}")),
+        }
+    }
+}
+
+fn says(headers: &HeaderMap, body: &[u8], masker: &Masker) -> String {
+    let challenge = text(headers, &header::WWW_AUTHENTICATE).unwrap_or_default();
+    if challenge.contains("insufficient_scope") {
+        let scope = excerpt(scope(challenge).unwrap_or("unnamed").as_bytes(), masker);
+        return format!(": the credential lacks the scope \"{scope}\"");
+    }
+    let mut says = String::new();
+    if let Some(wait) = text(headers, &header::RETRY_AFTER) {
+        says.push_str(&format!(", to be asked again after {:.40}", wait));
+    }
+    let shown = excerpt(body, masker);
+    if !shown.is_empty() {
+        let kind: String = content_type(headers).chars().take(SHOWN_HEADER_CHARS).collect();
+        says.push_str(&format!(" ({kind}): {shown}"));
+    }
+    says
+}
+
+/// The parameter `scope` of a challenge (RFC 6750 §3).
+fn scope(challenge: &str) -> Option<&str> {
+    let (_, rest) = challenge.split_once("scope=\"")?;
+    rest.split_once('"').map(|(scope, _)| scope)
+}
+
+/// The media type of an answer, for messages.
+pub(crate) fn content_type(headers: &HeaderMap) -> &str {
+    text(headers, &header::CONTENT_TYPE).unwrap_or("no content type")
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16, headers: &[(&'static str, &'static str)], body: &str) -> Refused {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), http::HeaderValue::from_static(value)))
+            .collect();
+        let mut rpc = None;
+        each_message(body.as_bytes(), |message| {
+            if let Message::Response { outcome: Err(error), .. } = message {
+                rpc = Some(error);
+            }
+        });
+        let status = StatusCode::from_u16(status).unwrap();
+        Refused { status, rpc, says: says(&headers, body.as_bytes(), &Masker::new(["hunter22".to_owned()])) }
+    }
+
+    fn rpc(code: i64) -> String {
+        format!(r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":{code},"message":"m"}}}}"#)
+    }
+
+    #[test]
+    fn a_refused_credential_is_denied_and_a_lacking_scope_named() {
+        let error = refused(401, &[], &rpc(-32000)).to_call_error("server `s`", "tools/call");
+        assert!(matches!(&error, CallError::Denied(why) if why.contains("server `s`")), "{error}");
+        let challenge = r#"Bearer error="insufficient_scope", scope="files:read files:write""#;
+        let error = refused(403, &[("www-authenticate", challenge)], "").to_call_error("server `s`", "tools/call");
+        assert!(matches!(&error, CallError::Denied(why) if why.contains("files:read files:write")), "{error}");
+    }
+
+    #[test]
+    fn an_error_in_the_body_is_the_servers_own() {
+        let error = refused(400, &[], &rpc(-32602)).to_call_error("server `s`", "tools/call");
+        assert!(matches!(error, CallError::Rpc { code: -32602, .. }), "{error}");
+    }
+
+    #[test]
+    fn anything_else_shows_status_type_and_a_masked_excerpt() {
+        let page = refused(502, &[("content-type", "text/html")], "<html>\nkey hunter22");
+        let error = page.to_call_error("server `s`", "tools/list").to_string();
+        assert_eq!(error, "server `s` answered `tools/list` with HTTP 502 Bad Gateway (text/html): <html>\\nkey ***");
+    }
+
+    #[test]
+    fn the_era_is_told_by_recognised_codes_alone() {
+        for code in [-32020, -32021, -32022] {
+            assert!(refused(400, &[], &rpc(code)).tells_modern());
+        }
+        assert!(refused(404, &[], &rpc(-32601)).tells_modern());
+        assert!(!refused(400, &[], &rpc(-32601)).tells_modern());
+        assert!(!refused(404, &[], "").tells_modern());
+        assert!(!refused(400, &[], &rpc(-32000)).tells_modern());
+    }
+
+    #[test]
+    fn a_refusal_in_plain_words_may_name_other_revisions() {
+        let plain = refused(400, &[], "unsupported 2025-11-25, use 2025-06-18 or 2024-11-05");
+        assert_eq!(plain.names_instead_of("2025-11-25"), Some("2025-06-18"));
+        assert_eq!(refused(500, &[], "2025-06-18").names_instead_of("2025-11-25"), None);
+    }
+}

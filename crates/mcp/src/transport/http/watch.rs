@@ -1,0 +1,139 @@
+//! The standing stream on which a server tells that its tool list changed.
+//!
+//! Owns its re-opening: a GET in the legacy era, `subscriptions/listen` in the modern one (mcp.md §3.3, §5). Events
+//! that were missed while it was broken are made up for by one notice after it is open again. A server that does not
+//! offer it is left alone; one that keeps breaking it is asked ever more rarely (B1). No call depends on it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use caribou_core::era::Era;
+use caribou_ports::mcp::CallError;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::exchange::{Asked, Exchange, is_event_stream};
+use super::live::Live;
+use crate::era::stateless::protocol_meta;
+use crate::server_asks::Listeners;
+use crate::transport::event_stream::EventStream;
+use crate::wire::envelope;
+use crate::wire::headers::{LAST_EVENT_ID, METHOD};
+use crate::wire::meta::{self, Member, Meta};
+
+const LISTEN: &str = "subscriptions/listen";
+const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
+
+/// The pause before the first reconnect, doubled while nothing is heard.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest pause: a server that came back is heard again within two minutes.
+const LONGEST_PAUSE: Duration = Duration::from_secs(120);
+
+/// How long the head of the stream may take.
+const HEAD: Duration = Duration::from_secs(30);
+
+/// How an attempt to listen came out.
+enum Heard {
+    /// The server does not offer such a stream.
+    NotOffered,
+    /// It broke, or was never opened; whether anything was heard on it, and the pause the server wants.
+    Broken { anything: bool, retry: Option<Duration> },
+}
+
+/// Where listening goes on.
+#[derive(Default)]
+struct Place {
+    /// Whether the stream was open before: what was told since then may have been missed.
+    was_open: bool,
+    /// The last event id of the legacy era, by which the server can tell what was missed.
+    last_id: Option<HeaderValue>,
+    /// The session that the id belongs to.
+    generation: u64,
+}
+
+/// Listens in the background until `closed`.
+pub(crate) fn start(exchange: Arc<Exchange>, closed: CancellationToken) {
+    tokio::spawn(async move { closed.run_until_cancelled(keep_listening(&exchange)).await });
+}
+
+async fn keep_listening(exchange: &Exchange) {
+    let mut pause = FIRST_PAUSE;
+    let mut place = Place::default();
+    while let Heard::Broken { anything, retry } = listen(exchange, &mut place).await {
+        pause = if anything { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
+        tokio::time::sleep(pause.max(retry.unwrap_or_default().min(LONGEST_PAUSE))).await;
+    }
+    tracing::debug!(server = %exchange.link.server().name, "the server offers no standing stream for list changes");
+}
+
+async fn listen(exchange: &Exchange, place: &mut Place) -> Heard {
+    let nothing = Heard::Broken { anything: false, retry: None };
+    let live = exchange.live();
+    let asked = (exchange.era == Era::Modern).then(|| exchange.asked(LISTEN, None));
+    let opened = match &asked {
+        Some(asked) => timeout(HEAD, subscribe(exchange, asked)).await,
+        None => {
+            let mut headers = live.get(&exchange.link);
+            let known = place.last_id.clone().filter(|_| place.generation == live.generation);
+            headers.extend(known.map(|id| (LAST_EVENT_ID, id)));
+            timeout(HEAD, get(exchange, headers)).await
+        }
+    };
+    let Ok(Ok(response)) = opened else { return nothing };
+    match response.status() {
+        status if status.is_success() && is_event_stream(response.headers()) => {}
+        // The session is lost, the server is in trouble, or asks for patience: all pass.
+        StatusCode::NOT_FOUND if live.session.is_some() => return nothing,
+        StatusCode::TOO_MANY_REQUESTS => return nothing,
+        status if status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED => return nothing,
+        _ => return Heard::NotOffered,
+    }
+    let is_resumed = place.last_id.is_some() && place.generation == live.generation;
+    if std::mem::replace(&mut place.was_open, true) && !is_resumed {
+        exchange.asks.notice(TOOLS_CHANGED, None, Listeners::Own(None));
+    }
+    let mut stream = exchange.stream(response);
+    let heard = read(exchange, &live, asked.as_ref(), &mut stream).await;
+    place.last_id = stream.last_id().filter(|_| asked.is_none()).and_then(|id| HeaderValue::from_str(id).ok());
+    place.generation = live.generation;
+    heard
+}
+
+/// Reads until the stream breaks; a refused subscription is one that is not offered.
+async fn read(exchange: &Exchange, live: &Live, asked: Option<&Asked<'_>>, stream: &mut EventStream) -> Heard {
+    let mut anything = false;
+    while let Ok(Some(event)) = stream.next().await {
+        anything = true;
+        if !event.is_message() {
+            continue;
+        }
+        match exchange.take(live, asked, &event.data) {
+            Some(Err(CallError::Rpc { .. })) => return Heard::NotOffered,
+            // The server ended the subscription in good order (mcp.md §5).
+            Some(_) => break,
+            None => {}
+        }
+    }
+    Heard::Broken { anything, retry: stream.retry() }
+}
+
+async fn get(exchange: &Exchange, headers: HeaderMap) -> Result<reqwest::Response, CallError> {
+    let live = exchange.live();
+    Ok(exchange.link.send(Method::GET, &live.url, headers, None).await?.response)
+}
+
+async fn subscribe(exchange: &Exchange, asked: &Asked<'_>) -> Result<reqwest::Response, CallError> {
+    let live = exchange.live();
+    let wanted = RawValue::from_string(r#"{"toolsListChanged":true}"#.to_owned())
+        .map_err(|error| CallError::NotSent(error.to_string()))?;
+    let protocol = protocol_meta(exchange.link.server());
+    let meta = Meta { protocol: &protocol, ..Meta::default() };
+    let params = meta::params(&[("notifications", Member::Raw(&wanted))], meta)?;
+    let mut headers = live.post.clone();
+    headers.insert(METHOD, HeaderValue::from_static(LISTEN));
+    let body = envelope::request(asked.id, LISTEN, Some(&params)).into();
+    Ok(exchange.post(&live, headers, body).await?.0)
+}

@@ -1,0 +1,307 @@
+//! Request ids and who waits for them.
+//!
+//! Owns the table of pending requests of one shared channel (a child's pipes, an HTTP+SSE stream). Our ids are whole
+//! numbers from 1. The waiter is registered before the first byte is written, the first answer wins, and an answer
+//! that names nobody is dropped: it is never given to another call. When the channel ends, every waiter is told at
+//! once. Does not write anything.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use caribou_ports::mcp::{CallError, Disconnect, Progress};
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+use tracing::{debug, warn};
+
+use super::progress::ProgressRoute;
+
+/// The id in an answer of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResponseId {
+    /// A whole number, as we send them.
+    Ours(u64),
+    /// A whole number written as a string.
+    OursAsText(u64),
+    /// `null`, or none at all.
+    Null,
+    /// Something we never send.
+    Foreign,
+}
+
+impl ResponseId {
+    /// Reads the member `id`.
+    pub(crate) fn read(id: Option<&RawValue>) -> Self {
+        let Some(text) = id.map(RawValue::get) else { return Self::Null };
+        let quoted = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        match (text, quoted) {
+            ("null", _) => Self::Null,
+            (_, Some(inner)) => inner.parse().map_or(Self::Foreign, Self::OursAsText),
+            (number, None) => number.parse().map_or(Self::Foreign, Self::Ours),
+        }
+    }
+}
+
+/// The outcome of one request.
+pub(crate) type Outcome = Result<Box<RawValue>, CallError>;
+
+/// The requests of one channel that wait for their answer.
+pub(crate) struct Pending {
+    /// The server's name, for logs.
+    server: Arc<str>,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    last_id: u64,
+    waiting: HashMap<u64, Waiter>,
+    ended: Option<Disconnect>,
+    noted: Noted,
+}
+
+struct Waiter {
+    answer: oneshot::Sender<Outcome>,
+    progress: Option<ProgressRoute>,
+}
+
+/// How often each oddity was seen; the first of each kind is worth a line in the log, a thousand are not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Noted {
+    text_ids: u64,
+    late: u64,
+    unknown: u64,
+}
+
+/// One registered request. Dropping it forgets the request.
+pub(crate) struct Ticket {
+    id: u64,
+    pending: Arc<Pending>,
+    answer: oneshot::Receiver<Outcome>,
+}
+
+impl Pending {
+    /// An empty table for `server`.
+    pub(crate) fn new(server: &str) -> Arc<Self> {
+        Arc::new(Self { server: server.into(), table: Mutex::default() })
+    }
+
+    /// Registers a request and gives it its id.
+    ///
+    /// # Errors
+    /// The channel has ended.
+    pub(crate) fn register(self: &Arc<Self>, progress: Option<ProgressRoute>) -> Result<Ticket, Disconnect> {
+        let mut table = self.table();
+        if let Some(disconnect) = &table.ended {
+            return Err(disconnect.clone());
+        }
+        table.last_id += 1;
+        let id = table.last_id;
+        let (sender, answer) = oneshot::channel();
+        table.waiting.insert(id, Waiter { answer: sender, progress });
+        Ok(Ticket { id, pending: Arc::clone(self), answer })
+    }
+
+    /// Gives an answer to the request it names; drops it when it names none.
+    pub(crate) fn settle(&self, id: ResponseId, outcome: Result<&RawValue, CallError>) {
+        let mut table = self.table();
+        let Some(waiter) = self.claim(&mut table, id, outcome.is_err()) else { return };
+        drop(table);
+        // A waiter that has just gone away needs no answer.
+        let _ = waiter.answer.send(outcome.map(RawValue::to_owned));
+    }
+
+    fn claim(&self, table: &mut Table, id: ResponseId, is_error: bool) -> Option<Waiter> {
+        let named = match id {
+            ResponseId::Ours(id) => Some(id),
+            ResponseId::OursAsText(id) => {
+                let known = table.waiting.contains_key(&id);
+                if known && note(&mut table.noted.text_ids) {
+                    warn!(server = %self.server, "the server writes the ids of its answers as strings; accepted");
+                }
+                Some(id)
+            }
+            // Nobody else can be meant by an error without an id.
+            ResponseId::Null if is_error && table.waiting.len() == 1 => table.waiting.keys().next().copied(),
+            ResponseId::Null | ResponseId::Foreign => None,
+        };
+        if let Some(waiter) = named.and_then(|id| table.waiting.remove(&id)) {
+            return Some(waiter);
+        }
+        if named.is_some_and(|id| (1..=table.last_id).contains(&id)) {
+            if note(&mut table.noted.late) {
+                debug!(server = %self.server, "an answer came twice or after its request was given up; dropped");
+            }
+        } else if note(&mut table.noted.unknown) {
+            warn!(server = %self.server, "an answer names no request of ours; dropped, and so are all like it");
+        }
+        None
+    }
+
+    /// Hands a progress report to the request whose token it names; reports for nobody are dropped.
+    pub(crate) fn progress(&self, token: u64, report: &RawValue) {
+        let table = self.table();
+        let routes = table.waiting.values().filter_map(|waiter| waiter.progress.as_ref());
+        let Some(sink) = routes.into_iter().find(|route| route.token == token).map(|route| Arc::clone(&route.sink))
+        else {
+            return;
+        };
+        drop(table);
+        sink(Progress::Progress(Arc::from(report.to_owned())));
+    }
+
+    /// Hands a log message to the one request that listens, if it is certain whose it is (mcp.md §14.8).
+    pub(crate) fn message(&self, params: &RawValue) {
+        let table = self.table();
+        let mut waiters = table.waiting.values();
+        let (Some(only), None) = (waiters.next(), waiters.next()) else { return };
+        let Some(sink) = only.progress.as_ref().map(|route| Arc::clone(&route.sink)) else { return };
+        drop(table);
+        sink(Progress::Message(Arc::from(params.to_owned())));
+    }
+
+    /// Ends the table: every waiter is told now, and every later request is refused. The first end counts.
+    pub(crate) fn end(&self, disconnect: Disconnect) {
+        let mut table = self.table();
+        table.ended.get_or_insert(disconnect);
+        // Dropping the senders is what tells the waiters.
+        let waiting = std::mem::take(&mut table.waiting);
+        drop(table);
+        drop(waiting);
+    }
+
+    /// How the channel ended, if it has.
+    pub(crate) fn ended(&self) -> Option<Disconnect> {
+        self.table().ended.clone()
+    }
+
+    /// The table is consistent between any two statements, so a panic elsewhere does not spoil it.
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts one more; whether it was the first.
+fn note(count: &mut u64) -> bool {
+    *count += 1;
+    *count == 1
+}
+
+impl Ticket {
+    /// The id to send.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Waits for the answer; `None` when the channel ended first.
+    pub(crate) async fn answer(&mut self) -> Option<Outcome> {
+        (&mut self.answer).await.ok()
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.pending.table().waiting.remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> Box<RawValue> {
+        RawValue::from_string(json.to_owned()).expect("valid JSON")
+    }
+
+    fn ended() -> Disconnect {
+        Disconnect { reason: "gone".to_owned(), exit: None, stderr: String::new() }
+    }
+
+    fn refused() -> CallError {
+        CallError::Malformed("no".to_owned())
+    }
+
+    #[test]
+    fn ids_of_every_kind_are_read() {
+        let read = |json: &str| ResponseId::read(Some(&raw(json)));
+        assert_eq!(read("7"), ResponseId::Ours(7));
+        assert_eq!(read("\"7\""), ResponseId::OursAsText(7));
+        assert_eq!(read("null"), ResponseId::Null);
+        assert_eq!(ResponseId::read(None), ResponseId::Null);
+        for foreign in ["-1", "1.5", "\"a\"", "{}", "18446744073709551616"] {
+            assert_eq!(read(foreign), ResponseId::Foreign, "{foreign}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_answer_wins_and_later_ones_are_dropped() {
+        let pending = Pending::new("s");
+        let mut ticket = pending.register(None).expect("open");
+        pending.settle(ResponseId::Ours(ticket.id()), Ok(&raw("1")));
+        pending.settle(ResponseId::Ours(ticket.id()), Ok(&raw("2")));
+        let answer = ticket.answer().await.expect("answered").expect("a result");
+        assert_eq!(answer.get(), "1");
+        assert_eq!(pending.table().noted, Noted { late: 1, ..Noted::default() });
+    }
+
+    #[tokio::test]
+    async fn the_string_form_of_an_id_is_accepted_and_counted() {
+        let pending = Pending::new("s");
+        let mut ticket = pending.register(None).expect("open");
+        pending.settle(ResponseId::OursAsText(ticket.id()), Ok(&raw("{}")));
+        assert!(ticket.answer().await.expect("answered").is_ok());
+        assert_eq!(pending.table().noted, Noted { text_ids: 1, ..Noted::default() });
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_names_nobody_is_given_to_nobody() {
+        let pending = Pending::new("s");
+        let _ticket = pending.register(None).expect("open");
+        pending.settle(ResponseId::Ours(0), Ok(&raw("{}")));
+        pending.settle(ResponseId::Ours(1_001), Ok(&raw("{}")));
+        pending.settle(ResponseId::Foreign, Ok(&raw("{}")));
+        pending.settle(ResponseId::Null, Ok(&raw("{}")));
+        assert_eq!(pending.table().waiting.len(), 1);
+        assert_eq!(pending.table().noted, Noted { unknown: 4, ..Noted::default() });
+    }
+
+    #[tokio::test]
+    async fn an_error_without_an_id_is_given_to_the_only_request_and_to_none_of_two() {
+        let pending = Pending::new("s");
+        let (mut first, second) = (pending.register(None).expect("open"), pending.register(None).expect("open"));
+        pending.settle(ResponseId::Null, Err(refused()));
+        assert_eq!(pending.table().waiting.len(), 2);
+        drop(second);
+        pending.settle(ResponseId::Null, Err(refused()));
+        assert!(first.answer().await.expect("answered").is_err());
+    }
+
+    #[tokio::test]
+    async fn the_end_tells_every_waiter_and_refuses_later_requests() {
+        let pending = Pending::new("s");
+        let mut ticket = pending.register(None).expect("open");
+        pending.end(ended());
+        pending.end(Disconnect { reason: "again".to_owned(), ..ended() });
+        assert!(ticket.answer().await.is_none());
+        assert_eq!(pending.register(None).err(), Some(ended()));
+    }
+
+    #[tokio::test]
+    async fn progress_reaches_only_its_own_request_and_stops_with_the_answer() {
+        let pending = Pending::new("s");
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let listen = |token| {
+            let heard = Arc::clone(&heard);
+            let sink = Arc::new(move |progress| {
+                let Progress::Progress(report) = progress else { panic!("no progress") };
+                heard.lock().unwrap().push((token, report.get().to_owned()));
+            });
+            pending.register(Some(ProgressRoute { token, sink })).expect("open")
+        };
+        let (first, _second) = (listen(1), listen(2));
+        pending.progress(2, &raw("{}"));
+        pending.progress(99, &raw("{}"));
+        pending.settle(ResponseId::Ours(first.id()), Ok(&raw("{}")));
+        pending.progress(1, &raw("{}"));
+        assert_eq!(*heard.lock().unwrap(), [(2, "{}".to_owned())]);
+    }
+}

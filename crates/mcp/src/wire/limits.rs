@@ -1,0 +1,24 @@
+//! Bounds of the wire that belong to no setting, with their reasons (invariant B1).
+
+use std::time::Duration;
+
+/// How long a message that nobody waits for (a cancel notice, an answer to a server) may take to be written. A server
+/// that does not read for this long will not miss it.
+pub(crate) const COURTESY_WRITE: Duration = Duration::from_secs(5);
+
+/// Messages of that kind being written at once in one session; a server that asks faster than it reads is not
+/// answered.
+pub(crate) const COURTESY_WRITES: usize = 64;
+
+/// How long the pipes of a child that has exited may take to be read to their end. Only a grandchild that holds them
+/// open makes it run out.
+pub(crate) const DRAIN: Duration = Duration::from_millis(200);
+
+/// How long a child that closed its stdout may take to exit before its calls fail without an exit to show.
+pub(crate) const EXIT_AFTER_EOF: Duration = Duration::from_millis(500);
+
+/// How long a child still being started may take to appear after its bring-up was given up, so that it can be ended.
+pub(crate) const SPAWN_SETTLE: Duration = Duration::from_secs(5);
+
+/// What the result member of an answer may need around it on the wire: envelope and blanks.
+pub(crate) const ENVELOPE_BYTES: usize = 64 * 1024;
