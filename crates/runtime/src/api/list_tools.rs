@@ -5,6 +5,9 @@ use std::sync::Arc;
 use caribou_core::ids::ServerName;
 use serde_json::value::RawValue;
 
+use crate::Runtime;
+use crate::error::VerbError;
+
 /// One tool as it is shown.
 #[derive(Clone, Debug)]
 pub struct ListedTool {
@@ -29,4 +32,23 @@ pub struct ListedTools {
     pub pending: Vec<ServerName>,
     /// Servers that failed, with the reason.
     pub failed: Vec<(ServerName, String)>,
+}
+
+impl Runtime {
+    /// Lists the tools of all enabled servers. Servers never seen before are waited for, but only a bounded while;
+    /// one that fails is absent and named in `failed` (contract 5.1).
+    ///
+    /// # Errors
+    /// Every enabled server failed; the next call tries again.
+    pub async fn list_tools(&self) -> Result<ListedTools, VerbError> {
+        self.catalog.list().await
+    }
+
+    /// Asks `server` for its list again, or every enabled server: for those that never announce a change.
+    ///
+    /// # Errors
+    /// There is no such server, or it is disabled.
+    pub async fn refresh_tools(&self, server: Option<&ServerName>) -> Result<(), VerbError> {
+        self.catalog.refresh(server).await
+    }
 }

@@ -1,5 +1,6 @@
 //! The public verbs, one a file.
 
-pub mod call_tool;
-pub mod list_tools;
-pub mod status;
+pub(crate) mod call_tool;
+pub(crate) mod close_sessions;
+pub(crate) mod list_tools;
+pub(crate) mod status;

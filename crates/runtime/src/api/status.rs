@@ -7,6 +7,10 @@ use caribou_core::era::Era;
 use caribou_core::ids::{Epoch, Scope, ServerName};
 use serde_json::value::RawValue;
 
+use crate::Runtime;
+use crate::catalog::{Entry, EntryState};
+use crate::session::{Handle, Tally};
+
 /// How a server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerState {
@@ -86,4 +90,63 @@ pub struct SessionStatus {
     pub age: Duration,
     /// Since it was last called.
     pub idle: Duration,
+}
+
+impl Runtime {
+    /// Every server of the configuration, in document order.
+    pub async fn servers(&self) -> Vec<ServerStatus> {
+        let tally = self.router.tally().await;
+        self.catalog.snapshot().entries.iter().map(|entry| server_status(entry, &tally)).collect()
+    }
+
+    /// Every live session, oldest first.
+    pub async fn sessions(&self) -> Vec<SessionStatus> {
+        let tally = self.router.tally().await;
+        let shown = tally.handles.iter().filter(|handle| !handle.key.scope.is_catalog());
+        let mut sessions: Vec<SessionStatus> = shown.map(|handle| session_status(handle)).collect();
+        sessions.sort_by_key(|session| std::cmp::Reverse(session.age));
+        sessions
+    }
+}
+
+fn server_status(entry: &Entry, tally: &Tally) -> ServerStatus {
+    let of_server = || tally.handles.iter().filter(|handle| handle.key.server == entry.name);
+    let (state, last_error, next_try) = match &entry.state {
+        EntryState::Unknown => (ServerState::Unknown, None, None),
+        EntryState::Starting => (ServerState::Starting, None, None),
+        EntryState::Ready => (ServerState::Ready, None, None),
+        EntryState::Failed(error) => (ServerState::Failed, Some(error.detail.clone()), error.retry_after),
+        EntryState::Disabled => (ServerState::Disabled, None, None),
+        EntryState::Dropped(reason) => (ServerState::Dropped, Some(reason.clone()), None),
+    };
+    let latest_child = of_server().max_by_key(|handle| handle.opened_at).and_then(|handle| handle.session());
+    let stderr_tail = latest_child.map(|session| session.stderr_tail());
+    ServerStatus {
+        name: entry.name.clone(),
+        transport: entry.config.as_ref().map(|config| config.transport.name()),
+        state,
+        since: entry.since.elapsed(),
+        era: entry.facts.as_ref().map(|facts| (facts.era, facts.version.clone())),
+        server_info: entry.facts.as_ref().and_then(|facts| facts.server_info.clone()),
+        tools: entry.tools.tools.len(),
+        sessions: of_server().filter(|handle| !handle.key.scope.is_catalog()).count(),
+        last_error,
+        warnings: entry.tools.warnings.clone(),
+        next_try,
+        stderr_tail: stderr_tail.or_else(|| tally.stderr.get(&entry.name).cloned()).unwrap_or_default(),
+    }
+}
+
+fn session_status(handle: &Handle) -> SessionStatus {
+    let facts = handle.session().map(|session| session.facts());
+    SessionStatus {
+        server: handle.key.server.clone(),
+        scope: handle.key.scope.clone(),
+        epoch: handle.epoch(),
+        pid: facts.and_then(|facts| facts.pid),
+        era: facts.map(|facts| (facts.era, facts.version.clone())),
+        in_flight: handle.in_flight(),
+        age: handle.opened_at.elapsed(),
+        idle: handle.idle_for(),
+    }
 }

@@ -1,0 +1,58 @@
+//! Whose tool list changed upstream since it was fetched.
+//!
+//! A burst of notices is one mark, since a mark is a state and not a message; a notice during a fetch marks again and
+//! causes one more. Bounded by the number of servers.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use caribou_core::ids::ServerName;
+
+use crate::session::Handle;
+
+/// The marks.
+#[derive(Default)]
+pub(crate) struct DirtyLists {
+    any: AtomicBool,
+    marks: Mutex<HashMap<ServerName, Weak<Handle>>>,
+}
+
+impl DirtyLists {
+    /// The session behind `handle` said that its server's list changed; it is the one to ask, since a list may differ
+    /// from process to process.
+    pub(crate) fn mark(&self, handle: &Arc<Handle>) {
+        // A child of the catalogue lives for one listing: what it says was said before or during that listing.
+        if handle.key.scope.is_catalog() && handle.server.transport.owns_process() {
+            return;
+        }
+        self.set(handle.server.name.clone(), Arc::downgrade(handle));
+    }
+
+    /// Somebody asks for a fresh list, from a fresh session.
+    pub(crate) fn mark_server(&self, server: &ServerName) {
+        self.set(server.clone(), Weak::new());
+    }
+
+    fn set(&self, server: ServerName, handle: Weak<Handle>) {
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner).insert(server, handle);
+        self.any.store(true, Ordering::Release);
+    }
+
+    /// Whether there is any mark at all; costs one load.
+    pub(crate) fn any(&self) -> bool {
+        self.any.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_dirty(&self, server: &ServerName) -> bool {
+        self.any() && self.marks.lock().unwrap_or_else(PoisonError::into_inner).contains_key(server)
+    }
+
+    /// Takes the mark of `server` off, before its list is fetched.
+    pub(crate) fn take(&self, server: &ServerName) -> Option<Arc<Handle>> {
+        let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        let handle = marks.remove(server);
+        self.any.store(!marks.is_empty(), Ordering::Release);
+        handle?.upgrade()
+    }
+}

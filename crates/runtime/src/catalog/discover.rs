@@ -1,0 +1,76 @@
+//! One discovery of one server: open a session, list its tools, let go of the session.
+//!
+//! A child is started for this listing alone, so that a look at the catalogue leaves nothing running; a remote
+//! session stays open to hear of changes. The whole of it has one bound, `session_init_timeout` (contract 4.5).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use caribou_core::config::ServerConfig;
+use caribou_core::failure::Code;
+use caribou_core::ids::Scope;
+use caribou_core::tool::ServerTools;
+use caribou_ports::mcp::{CallError, SessionFacts};
+use tokio::time::Instant;
+
+use crate::error::VerbError;
+use crate::session::{Admitted, Handle, Router};
+
+/// What a discovery found.
+pub(crate) struct Discovery {
+    pub(crate) tools: ServerTools,
+    pub(crate) facts: SessionFacts,
+}
+
+/// Lists the tools of `server`: through the session that said its list changed, else through one of the catalogue's.
+pub(crate) async fn discover(
+    router: &Router,
+    server: &Arc<ServerConfig>,
+    changed: Option<Arc<Handle>>,
+    at_most: Duration,
+) -> Result<Discovery, VerbError> {
+    let bound = server.session_init_timeout.unwrap_or(at_most);
+    if let Some(Ok(admitted)) = changed.map(|handle| handle.admit())
+        && let Ok(discovery) = list(server, &admitted, bound, bound).await
+    {
+        return Ok(discovery);
+    }
+    let began = Instant::now();
+    let admitted = router.admit(server, &Scope::catalog()).await?;
+    let discovery = list(server, &admitted, bound.saturating_sub(began.elapsed()), bound).await;
+    drop(admitted);
+    if server.transport.owns_process() || discovery.is_err() {
+        // Late or not, it accepts no call any more.
+        let _ = router.close(&Scope::catalog(), Some(&server.name)).await;
+    }
+    discovery
+}
+
+async fn list(
+    server: &ServerConfig,
+    admitted: &Admitted,
+    left: Duration,
+    bound: Duration,
+) -> Result<Discovery, VerbError> {
+    let name = server.name.as_str();
+    let listing = match tokio::time::timeout(left, admitted.session.list_tools()).await {
+        Ok(Ok(listing)) => listing,
+        Ok(Err(error)) => return Err(failed(name, &error)),
+        Err(_) => {
+            let detail = format!(
+                "server `{name}` did not finish tools/list within its session_init_timeout of {} s",
+                bound.as_secs_f64()
+            );
+            return Err(VerbError::new(Code::Timeout, detail));
+        }
+    };
+    let tools = ServerTools::read(name, server.tool_name_prefix, &listing.tools, listing.warnings);
+    for warning in &tools.warnings {
+        tracing::warn!(server = name, "{warning}");
+    }
+    Ok(Discovery { tools, facts: admitted.session.facts().clone() })
+}
+
+fn failed(server: &str, error: &CallError) -> VerbError {
+    VerbError::new(error.code(), format!("server `{server}` did not list its tools: {error}"))
+}

@@ -1,0 +1,138 @@
+//! What is known of all servers at one moment, immutable once published.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use caribou_core::config::{ServerConfig, ServerEntry};
+use caribou_core::ids::ServerName;
+use caribou_core::tool::{ServerTools, could_belong_to, merge};
+use caribou_ports::mcp::SessionFacts;
+use tokio::time::Instant;
+
+use crate::api::list_tools::{ListedTool, ListedTools};
+use crate::error::VerbError;
+use crate::metrics::{Metrics, ToolLabels};
+
+/// How one server is.
+#[derive(Clone)]
+pub(crate) enum EntryState {
+    /// Nobody asked yet.
+    Unknown,
+    /// Being discovered for the first time, or again after a failure.
+    Starting,
+    Ready,
+    Failed(VerbError),
+    Disabled,
+    Dropped(String),
+}
+
+/// One server.
+#[derive(Clone)]
+pub(crate) struct Entry {
+    pub(crate) name: ServerName,
+    pub(crate) config: Option<Arc<ServerConfig>>,
+    pub(crate) state: EntryState,
+    pub(crate) since: Instant,
+    pub(crate) tools: Arc<ServerTools>,
+    pub(crate) facts: Option<SessionFacts>,
+}
+
+impl Entry {
+    pub(crate) fn new(entry: &ServerEntry) -> Self {
+        let (config, state) = match &entry.config {
+            Ok(config) if config.enabled => (Some(config.clone()), EntryState::Unknown),
+            Ok(config) => (Some(config.clone()), EntryState::Disabled),
+            Err(reason) => (None, EntryState::Dropped(reason.clone())),
+        };
+        Self { name: entry.name.clone(), config, state, since: Instant::now(), tools: Arc::default(), facts: None }
+    }
+
+    /// The configuration, if the server takes part.
+    pub(crate) fn enabled(&self) -> Option<&Arc<ServerConfig>> {
+        self.config.as_ref().filter(|config| config.enabled)
+    }
+
+    /// Whether a tool of this name may turn up here.
+    pub(crate) fn could_have(&self, visible: &str) -> bool {
+        self.enabled().is_some_and(|config| could_belong_to(visible, self.name.as_str(), config.tool_name_prefix))
+    }
+
+    fn is_unsettled(&self) -> bool {
+        matches!(self.state, EntryState::Unknown | EntryState::Starting)
+    }
+}
+
+/// Where a visible name leads.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) server: Arc<ServerConfig>,
+    pub(crate) raw_name: Arc<str>,
+    pub(crate) labels: ToolLabels,
+    /// Place of its server in the document.
+    place: usize,
+}
+
+/// All servers at one moment.
+#[derive(Default)]
+pub(crate) struct Snapshot {
+    pub(crate) entries: Vec<Entry>,
+    targets: HashMap<Arc<str>, Target>,
+    pub(crate) listed: ListedTools,
+    /// Names hidden by another server's, for people.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Snapshot {
+    /// Puts one together; the first server in document order keeps a name.
+    pub(crate) fn of(entries: Vec<Entry>) -> Self {
+        let (by_name, warnings) = merge(entries.iter().map(|entry| (entry.name.as_str(), &*entry.tools)));
+        let mut listed = ListedTools::default();
+        let mut targets = HashMap::with_capacity(by_name.len());
+        for (place, entry) in entries.iter().enumerate() {
+            match (&entry.state, entry.enabled()) {
+                (EntryState::Failed(error), _) => listed.failed.push((entry.name.clone(), error.detail.clone())),
+                (EntryState::Unknown | EntryState::Starting, Some(_)) => listed.pending.push(entry.name.clone()),
+                _ => {}
+            }
+            let Some(config) = entry.enabled() else { continue };
+            for (index, tool) in entry.tools.tools.iter().enumerate() {
+                if by_name.get(&tool.name) != Some(&(place, index)) {
+                    continue;
+                }
+                listed.tools.push(ListedTool {
+                    name: tool.name.clone(),
+                    server: entry.name.clone(),
+                    raw_name: tool.raw_name.clone(),
+                    tool: tool.tool.clone(),
+                    repaired: tool.repaired.clone(),
+                });
+                let labels = Metrics::tool_labels(entry.name.as_str(), &tool.raw_name);
+                let target = Target { server: config.clone(), raw_name: tool.raw_name.clone(), labels, place };
+                targets.insert(tool.name.clone(), target);
+            }
+        }
+        Self { entries, targets, listed, warnings }
+    }
+
+    /// Where `name` leads, unless an earlier server that is still being discovered may claim it.
+    pub(crate) fn target(&self, name: &str) -> Option<&Target> {
+        let target = self.targets.get(name)?;
+        let earlier = &self.entries[..target.place.min(self.entries.len())];
+        let claimed = earlier.iter().any(|entry| entry.is_unsettled() && entry.could_have(name));
+        (!claimed).then_some(target)
+    }
+}
+
+/// The snapshot in force.
+#[derive(Clone, Default)]
+pub(crate) struct Published(Arc<RwLock<Arc<Snapshot>>>);
+
+impl Published {
+    pub(crate) fn get(&self) -> Arc<Snapshot> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set(&self, snapshot: Snapshot) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+    }
+}

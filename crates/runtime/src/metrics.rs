@@ -1,0 +1,81 @@
+//! What the runtime counts. Names are those of the OpenTelemetry metrics API; `/metrics` shows them with Prometheus'
+//! suffixes (`caribou_calls_total`, `caribou_call_duration_seconds`, …).
+//!
+//! Labels are names of servers and of tools that servers listed: never arguments, users, threads or URLs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use caribou_core::config::ServerConfig;
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{Counter, Histogram, Meter, UpDownCounter};
+
+/// The instruments.
+pub(crate) struct Metrics {
+    calls: Counter<u64>,
+    duration: Histogram<f64>,
+    sessions: UpDownCounter<i64>,
+    starts: Counter<u64>,
+    failed_starts: Counter<u64>,
+    reaped: Counter<u64>,
+}
+
+/// The labels of one tool, made once.
+pub(crate) type ToolLabels = Arc<[KeyValue; 2]>;
+
+impl Metrics {
+    pub(crate) fn new(meter: &Meter) -> Self {
+        Self {
+            calls: meter.u64_counter("caribou_calls").with_description("Tool calls by outcome").build(),
+            duration: meter
+                .f64_histogram("caribou_call_duration")
+                .with_unit("s")
+                .with_description("Time from admission to answer")
+                .build(),
+            sessions: meter
+                .i64_up_down_counter("caribou_sessions_live")
+                .with_description("Sessions live, being opened or closing; `transport` stdio counts children")
+                .build(),
+            starts: meter.u64_counter("caribou_session_starts").with_description("Bring-ups begun").build(),
+            failed_starts: meter
+                .u64_counter("caribou_session_start_failures")
+                .with_description("Bring-ups that failed")
+                .build(),
+            reaped: meter
+                .u64_counter("caribou_sessions_reaped")
+                .with_description("Sessions closed without anybody asking, by reason")
+                .build(),
+        }
+    }
+
+    pub(crate) fn tool_labels(server: &str, tool: &str) -> ToolLabels {
+        Arc::new([KeyValue::new("server", server.to_owned()), KeyValue::new("tool", tool.to_owned())])
+    }
+
+    pub(crate) fn called(&self, labels: &ToolLabels, outcome: &'static str, took: Duration) {
+        let [server, tool] = &**labels;
+        self.calls.add(1, &[server.clone(), tool.clone(), KeyValue::new("outcome", outcome)]);
+        self.duration.record(took.as_secs_f64(), &labels[..]);
+    }
+
+    pub(crate) fn session_opening(&self, server: &ServerConfig) {
+        self.sessions.add(1, &of_session(server));
+        self.starts.add(1, &of_session(server));
+    }
+
+    pub(crate) fn session_gone(&self, server: &ServerConfig, never_lived: bool) {
+        self.sessions.add(-1, &of_session(server));
+        if never_lived {
+            self.failed_starts.add(1, &of_session(server));
+        }
+    }
+
+    pub(crate) fn session_reaped(&self, server: &ServerConfig, reason: &'static str) {
+        let [name, transport] = of_session(server);
+        self.reaped.add(1, &[name, transport, KeyValue::new("reason", reason)]);
+    }
+}
+
+fn of_session(server: &ServerConfig) -> [KeyValue; 2] {
+    [KeyValue::new("server", server.name.as_str().to_owned()), KeyValue::new("transport", server.transport.name())]
+}

@@ -1,0 +1,66 @@
+//! Closing sessions: one, those of a scope, or all. A close is a message to the session's actor; the place in the
+//! pool is held until nothing is left of it (invariants B1, S3).
+
+use std::sync::Arc;
+
+use caribou_core::ids::{Scope, ServerName, SessionKey};
+use caribou_ports::mcp::OpenError;
+use tokio::sync::oneshot;
+
+use super::actor::SessionMessage;
+use super::handle::{Handle, NotOpened, Waiter};
+use super::pool::Pool;
+
+/// Tells all of them the same.
+pub(super) fn refuse(waiters: Vec<Waiter>, why: &NotOpened) {
+    for waiter in waiters {
+        let _ = waiter.send(Err(why.clone()));
+    }
+}
+
+/// Closes one session that was retired.
+pub(super) fn close_one(pool: &mut Pool, handle: &Arc<Handle>) {
+    if let Some(held) = pool.held_of(handle) {
+        held.closing = true;
+        let _ = held.actor.cast(SessionMessage::Close);
+    }
+}
+
+/// Closes the sessions of a scope, live or being opened, and refuses whoever waits for one; `done` hears how many when
+/// they are gone.
+pub(super) fn close_scope(pool: &mut Pool, scope: &Scope, server: Option<&ServerName>, done: oneshot::Sender<usize>) {
+    let matches = |key: &SessionKey| key.scope == *scope && server.is_none_or(|server| key.server == *server);
+    for waiting in pool.waiting.iter_mut().filter(|waiting| matches(&waiting.key)) {
+        refuse(std::mem::take(&mut waiting.waiters), &NotOpened::Failed(OpenError::Abandoned));
+    }
+    let mut gone = Vec::new();
+    for held in pool.held.values_mut().filter(|held| matches(&held.handle.key)) {
+        let (tell, told) = oneshot::channel();
+        held.gone.push(tell);
+        gone.push(told);
+        held.handle.retire();
+        held.closing = true;
+        let _ = held.actor.cast(SessionMessage::Close);
+    }
+    tokio::spawn(async move {
+        let count = gone.len();
+        for told in gone {
+            let _ = told.await;
+        }
+        let _ = done.send(count);
+    });
+}
+
+/// Closes everything; nothing is opened any more.
+pub(super) fn close_all(pool: &mut Pool) {
+    pool.stopping = true;
+    for waiting in pool.waiting.drain(..) {
+        refuse(waiting.waiters, &NotOpened::Stopping);
+    }
+    for held in pool.held.values_mut() {
+        refuse(std::mem::take(&mut held.successors), &NotOpened::Stopping);
+        held.handle.retire();
+        held.closing = true;
+        let _ = held.actor.cast(SessionMessage::Close);
+    }
+}

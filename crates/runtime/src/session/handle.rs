@@ -1,0 +1,204 @@
+//! What callers hold of a session: the gate that admits calls, and what is known about it.
+//!
+//! The gate is a semaphore with one permit for each call that may be in flight. To retire a session is to take all
+//! permits, which succeeds only while no call is in flight, or to close the semaphore, after which none is given out
+//! again. So a session can never be evicted under a running call, and needs no message to admit one.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use caribou_core::config::ServerConfig;
+use caribou_core::ids::{Epoch, SessionKey};
+use caribou_ports::mcp::{OpenError, Session};
+use ractor::ActorRef;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
+use tokio::time::Instant;
+
+use super::registry::RegistryMessage;
+
+/// One session, from the moment its creation is decided until it is gone.
+pub(crate) struct Handle {
+    pub(crate) key: SessionKey,
+    pub(crate) server: Arc<ServerConfig>,
+    pub(crate) opened_at: Instant,
+    /// Set once, when the session goes live.
+    live: OnceLock<Arc<dyn Session>>,
+    gate: Arc<Semaphore>,
+    max_calls: u32,
+    epoch: AtomicU64,
+    /// Whether the thread was told this epoch.
+    told: AtomicBool,
+    /// Milliseconds from `opened_at` to the end of the last call.
+    last_used_ms: AtomicU64,
+    registry: ActorRef<RegistryMessage>,
+    /// Whether somebody waits for a session to fall idle.
+    wanted: Arc<AtomicBool>,
+}
+
+/// Why a call was not admitted.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum NotAdmitted {
+    /// Still being opened.
+    Opening,
+    /// As many calls in flight as may be.
+    Busy,
+    /// Retired: another session takes its place.
+    Retired,
+}
+
+impl Handle {
+    pub(super) fn new(
+        key: SessionKey,
+        server: Arc<ServerConfig>,
+        epoch: Epoch,
+        max_calls: usize,
+        registry: ActorRef<RegistryMessage>,
+        wanted: Arc<AtomicBool>,
+    ) -> Arc<Self> {
+        let max_calls = u32::try_from(max_calls.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX).max(1);
+        Arc::new(Self {
+            key,
+            server,
+            opened_at: Instant::now(),
+            live: OnceLock::new(),
+            gate: Arc::new(Semaphore::new(max_calls as usize)),
+            max_calls,
+            epoch: AtomicU64::new(epoch.0),
+            told: AtomicBool::new(false),
+            last_used_ms: AtomicU64::new(0),
+            registry,
+            wanted,
+        })
+    }
+
+    /// Admits one call, or says why not. Never waits.
+    pub(crate) fn admit(self: &Arc<Self>) -> Result<Admitted, NotAdmitted> {
+        let Some(session) = self.live.get() else { return Err(NotAdmitted::Opening) };
+        match self.gate.clone().try_acquire_owned() {
+            Ok(permit) => Ok(Admitted { handle: self.clone(), session: session.clone(), permit: Some(permit) }),
+            Err(TryAcquireError::NoPermits) => Err(NotAdmitted::Busy),
+            Err(TryAcquireError::Closed) => Err(NotAdmitted::Retired),
+        }
+    }
+
+    /// Makes the session live and admits those who waited for it, as many as may be in flight, before anybody else
+    /// can retire it.
+    pub(super) fn go_live(self: &Arc<Self>, session: Arc<dyn Session>, waiting: usize) -> Vec<Admitted> {
+        self.touch();
+        let admitted = (0..waiting)
+            .map_while(|_| self.gate.clone().try_acquire_owned().ok())
+            .map(|permit| Admitted { handle: self.clone(), session: session.clone(), permit: Some(permit) })
+            .collect();
+        // Set last: until now `retire_if_idle` saw a session still opening.
+        let _ = self.live.set(session);
+        admitted
+    }
+
+    /// The session, once it is live.
+    pub(crate) fn session(&self) -> Option<&Arc<dyn Session>> {
+        self.live.get()
+    }
+
+    /// Retires the session if it is live and no call is in flight. Whether it did.
+    pub(super) fn retire_if_idle(&self) -> bool {
+        if self.live.get().is_none() {
+            return false;
+        }
+        match self.gate.try_acquire_many(self.max_calls) {
+            Ok(all) => {
+                self.gate.close();
+                drop(all);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Retires the session, whatever is in flight: it failed, or is to be closed.
+    pub(super) fn retire(&self) {
+        self.gate.close();
+    }
+
+    /// A call saw this very session fail: it is retired and closed, and no other is (invariant S4).
+    pub(crate) fn lost(self: &Arc<Self>) {
+        self.retire();
+        let _ = self.registry.cast(RegistryMessage::Lost(self.clone()));
+    }
+
+    pub(super) fn is_retired(&self) -> bool {
+        self.gate.is_closed()
+    }
+
+    /// Whether the session is live, not retired, and has no call in flight.
+    pub(super) fn is_idle(&self) -> bool {
+        self.live.get().is_some() && !self.gate.is_closed() && self.in_flight() == 0
+    }
+
+    /// Calls in flight.
+    pub(crate) fn in_flight(&self) -> usize {
+        (self.max_calls as usize).saturating_sub(self.gate.available_permits())
+    }
+
+    /// For how long nobody has called.
+    pub(crate) fn idle_for(&self) -> Duration {
+        let age = self.opened_at.elapsed();
+        age.saturating_sub(Duration::from_millis(self.last_used_ms.load(Ordering::Relaxed)))
+    }
+
+    pub(crate) fn epoch(&self) -> Epoch {
+        Epoch(self.epoch.load(Ordering::Acquire))
+    }
+
+    /// The server forgot the session and it was opened anew in place: a later epoch, which nobody was told of.
+    pub(super) fn reopened(&self, epoch: Epoch) {
+        self.epoch.fetch_max(epoch.0, Ordering::AcqRel);
+        self.told.store(false, Ordering::Release);
+    }
+
+    /// Whether this is the first answer at this epoch; says so once.
+    pub(crate) fn first_answer(&self) -> bool {
+        !self.told.load(Ordering::Acquire) && !self.told.swap(true, Ordering::AcqRel)
+    }
+
+    fn touch(&self) {
+        let age = u64::try_from(self.opened_at.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_used_ms.fetch_max(age, Ordering::Relaxed);
+    }
+}
+
+/// One admitted call: while it lives, its session is not evicted.
+pub(crate) struct Admitted {
+    pub(crate) handle: Arc<Handle>,
+    pub(crate) session: Arc<dyn Session>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.handle.touch();
+        drop(self.permit.take());
+        if self.handle.wanted.load(Ordering::Acquire) {
+            // The registry is gone only when the whole replica stops.
+            let _ = self.handle.registry.cast(RegistryMessage::FellIdle);
+        }
+    }
+}
+
+/// Who waits for a session: gets an admitted call or the reason there is none.
+pub(crate) type Waiter = tokio::sync::oneshot::Sender<Result<Admitted, NotOpened>>;
+
+/// Why there is no session.
+#[derive(Clone, Debug)]
+pub(crate) enum NotOpened {
+    /// The bring-up failed.
+    Failed(OpenError),
+    /// The server failed to start several times in a row and is left alone for a while.
+    BackingOff { last: OpenError, retry_after: Duration },
+    /// More callers waited than may be in flight.
+    Busy,
+    /// Too many wait for room.
+    NoRoom { limit: usize },
+    /// The replica stops.
+    Stopping,
+}

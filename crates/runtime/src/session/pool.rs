@@ -1,0 +1,158 @@
+//! The registry's state: which sessions exist, who waits for room, which servers back off. Decides nothing that
+//! `caribou-core` decides; does nothing that takes time.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use caribou_core::backoff;
+use caribou_core::config::ServerConfig;
+use caribou_core::ids::{ServerName, SessionKey};
+use caribou_core::session::Occupancy;
+use caribou_ports::mcp::OpenError;
+use ractor::ActorRef;
+use tokio::time::Instant;
+
+use super::actor::SessionMessage;
+use super::handle::{Handle, Waiter};
+use crate::options::Options;
+
+/// One session of the pool.
+pub(super) struct Held {
+    pub(super) handle: Arc<Handle>,
+    pub(super) actor: ActorRef<SessionMessage>,
+    pub(super) closing: bool,
+    /// Callers of the same key who came while it was closing.
+    pub(super) successors: Vec<Waiter>,
+    /// Who wants to know when it is gone.
+    pub(super) gone: Vec<tokio::sync::oneshot::Sender<()>>,
+}
+
+/// A key that waits for room.
+pub(super) struct WaitingKey {
+    pub(super) key: SessionKey,
+    pub(super) server: Arc<ServerConfig>,
+    pub(super) deadline: Option<Instant>,
+    pub(super) waiters: Vec<Waiter>,
+}
+
+/// Failed starts of one server in a row.
+struct Failing {
+    failures: u32,
+    not_before: Instant,
+    last: OpenError,
+}
+
+/// Children and remote sessions are counted apart: they cost different things.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    Child,
+    Remote,
+}
+
+impl Kind {
+    pub(super) fn of(server: &ServerConfig) -> Self {
+        if server.transport.owns_process() { Self::Child } else { Self::Remote }
+    }
+}
+
+/// Everything the registry knows.
+pub(super) struct Pool {
+    pub(super) options: Options,
+    pub(super) held: HashMap<SessionKey, Held>,
+    pub(super) waiting: VecDeque<WaitingKey>,
+    failing: HashMap<ServerName, Failing>,
+    /// Shared with all handles: whether a call that ends should tell the registry.
+    pub(super) wanted: Arc<AtomicBool>,
+    pub(super) stopping: bool,
+}
+
+impl Pool {
+    pub(super) fn new(options: Options) -> Self {
+        Self {
+            options,
+            held: HashMap::new(),
+            waiting: VecDeque::new(),
+            failing: HashMap::new(),
+            wanted: Arc::new(AtomicBool::new(false)),
+            stopping: false,
+        }
+    }
+
+    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Held> {
+        self.held.values().filter(move |held| Kind::of(&held.handle.server) == kind)
+    }
+
+    /// The entry of exactly this session, not of a later one under its key.
+    pub(super) fn held_of(&mut self, handle: &Arc<Handle>) -> Option<&mut Held> {
+        self.held.get_mut(&handle.key).filter(|held| Arc::ptr_eq(&held.handle, handle))
+    }
+
+    /// How full the pool is for sessions of this kind.
+    pub(super) fn occupancy(&self, kind: Kind) -> Occupancy {
+        Occupancy {
+            held: self.of_kind(kind).count(),
+            closing: self.of_kind(kind).filter(|held| held.closing).count(),
+            limit: self.limit(kind),
+            waiting: self.waiting.iter().filter(|waiting| Kind::of(&waiting.server) == kind).count(),
+            max_waiting: caribou_core::bounds::MAX_WAITING_FOR_ROOM,
+            has_idle: self.idle_longest(kind).is_some(),
+        }
+    }
+
+    pub(super) fn limit(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Child => self.options.max_live_sessions,
+            Kind::Remote => self.options.max_remote_sessions,
+        }
+    }
+
+    /// The session whose last call is longest ago, among those with none in flight.
+    pub(super) fn idle_longest(&self, kind: Kind) -> Option<&Arc<Handle>> {
+        self.of_kind(kind)
+            .filter(|held| !held.closing && held.handle.is_idle())
+            .max_by_key(|held| held.handle.idle_for())
+            .map(|held| &held.handle)
+    }
+
+    /// Lets one more waiter in: with those of its key, or at the end of the queue.
+    pub(super) fn wait(&mut self, key: SessionKey, server: Arc<ServerConfig>, waiters: Vec<Waiter>) {
+        self.wanted.store(true, Ordering::Release);
+        match self.waiting.iter_mut().find(|waiting| waiting.key == key) {
+            Some(waiting) => waiting.waiters.extend(waiters),
+            None => {
+                let deadline = server.session_init_timeout.map(|bound| Instant::now() + bound);
+                self.waiting.push_back(WaitingKey { key, server, deadline, waiters });
+            }
+        }
+    }
+
+    /// Forgets waiters that gave up, and keys nobody waits for any more.
+    pub(super) fn drop_the_gone(&mut self) {
+        for waiting in &mut self.waiting {
+            waiting.waiters.retain(|waiter| !waiter.is_closed());
+        }
+        self.waiting.retain(|waiting| !waiting.waiters.is_empty());
+        self.wanted.store(!self.waiting.is_empty(), Ordering::Release);
+    }
+
+    /// Whether this server is left alone for now: its last failure, and for how long.
+    pub(super) fn backing_off(&self, server: &ServerName) -> Option<(OpenError, Duration)> {
+        let failing = self.failing.get(server)?;
+        let left = failing.not_before.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then(|| (failing.last.clone(), left))
+    }
+
+    /// Notes one more failed start in a row.
+    pub(super) fn failed(&mut self, server: &ServerName, error: OpenError) {
+        let failures = self.failing.get(server).map_or(0, |failing| failing.failures).saturating_add(1);
+        let not_before = Instant::now() + backoff::before_next_start(failures);
+        self.failing.insert(server.clone(), Failing { failures, not_before, last: error });
+    }
+
+    /// A start that worked ends the row.
+    pub(super) fn started(&mut self, server: &ServerName) {
+        self.failing.remove(server);
+    }
+}

@@ -1,0 +1,386 @@
+//! Which sessions exist: the one place that opens, evicts and forgets them.
+//!
+//! Every decision is taken here, one message after another, so that the limit holds under any interleaving. The
+//! directory it keeps is only read by others.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use caribou_core::config::ServerConfig;
+use caribou_core::ids::{Scope, ServerName, SessionKey};
+use caribou_core::session::{Admission, admit};
+use caribou_ports::mcp::{Connector, EventSink, OpenError, SessionEvent};
+use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr, SupervisionEvent};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::Instant;
+
+use super::actor::{Birth, SessionActor, SessionMessage};
+use super::book::EpochBook;
+use super::closing::{close_all, close_one, close_scope, refuse};
+use super::handle::{Handle, NotAdmitted, NotOpened, Waiter};
+use super::pool::{Held, Kind, Pool};
+use crate::catalog::DirtyLists;
+use crate::metrics::Metrics;
+use crate::options::Options;
+
+/// The sessions that exist, by key. Written by the registry only.
+pub(crate) type Directory = Arc<RwLock<HashMap<SessionKey, Arc<Handle>>>>;
+
+/// What the registry works with.
+#[derive(Clone)]
+pub(crate) struct Registry {
+    pub(crate) options: Options,
+    pub(crate) connector: Arc<dyn Connector>,
+    pub(crate) directory: Directory,
+    pub(crate) book: Arc<Mutex<EpochBook>>,
+    pub(crate) dirty: Arc<DirtyLists>,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+pub(crate) enum RegistryMessage {
+    /// A caller needs a session.
+    Acquire { key: SessionKey, server: Arc<ServerConfig>, waiter: Waiter },
+    /// A session went live.
+    Started(ServerName),
+    /// A call saw a session fail.
+    Lost(Arc<Handle>),
+    /// A session is being torn down.
+    Closing(Arc<Handle>),
+    /// Nothing is left of a session.
+    Gone { handle: Arc<Handle>, failure: Option<OpenError> },
+    /// A call ended while somebody waits for room.
+    FellIdle,
+    /// Look for idle sessions and for waiters that gave up.
+    Tick,
+    /// Close the sessions of a scope, of one server if named; answers how many when they are gone.
+    Close { scope: Scope, server: Option<ServerName>, done: oneshot::Sender<usize> },
+    /// Close everything and open nothing any more.
+    Stop { done: oneshot::Sender<()> },
+    /// What there is.
+    Tally(oneshot::Sender<Tally>),
+}
+
+/// What there is, for people.
+pub(crate) struct Tally {
+    pub(crate) handles: Vec<Arc<Handle>>,
+    pub(crate) stderr: HashMap<ServerName, String>,
+}
+
+pub(crate) struct RegistryState {
+    pool: Pool,
+    spawns: Arc<Semaphore>,
+    /// Last stderr lines of each server's latest child that is gone.
+    stderr: HashMap<ServerName, String>,
+    stopped: Option<oneshot::Sender<()>>,
+}
+
+impl Actor for Registry {
+    type Msg = RegistryMessage;
+    type State = RegistryState;
+    type Arguments = ();
+
+    async fn pre_start(&self, myself: ActorRef<Self::Msg>, (): ()) -> Result<Self::State, ActorProcessingErr> {
+        // After a restart nothing of the former registry's sessions lives on: they were its linked children.
+        write(&self.directory).clear();
+        let tick = (self.options.session_idle / 4).clamp(Duration::from_millis(100), Duration::from_secs(10));
+        myself.send_interval(tick, || RegistryMessage::Tick);
+        Ok(RegistryState {
+            pool: Pool::new(self.options.clone()),
+            spawns: Arc::new(Semaphore::new(self.options.max_spawns.max(1))),
+            stderr: HashMap::new(),
+            stopped: None,
+        })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        message: Self::Msg,
+        state: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            RegistryMessage::Acquire { key, server, waiter } => {
+                self.acquire(&myself, state, key, server, vec![waiter]).await;
+            }
+            RegistryMessage::Started(server) => {
+                state.pool.started(&server);
+                self.serve_waiting(&myself, state).await;
+            }
+            RegistryMessage::Lost(handle) => close_one(&mut state.pool, &handle),
+            RegistryMessage::Closing(handle) => {
+                if let Some(held) = state.pool.held_of(&handle) {
+                    held.closing = true;
+                }
+            }
+            RegistryMessage::Gone { handle, failure } => self.gone(&myself, state, &handle, failure).await,
+            RegistryMessage::FellIdle => self.serve_waiting(&myself, state).await,
+            RegistryMessage::Tick => {
+                self.reap(state);
+                self.serve_waiting(&myself, state).await;
+            }
+            RegistryMessage::Close { scope, server, done } => {
+                close_scope(&mut state.pool, &scope, server.as_ref(), done);
+            }
+            RegistryMessage::Stop { done } => {
+                close_all(&mut state.pool);
+                state.stopped = Some(done);
+                tell_if_stopped(state);
+            }
+            RegistryMessage::Tally(reply) => {
+                let handles = state.pool.held.values().map(|held| held.handle.clone()).collect();
+                let _ = reply.send(Tally { handles, stderr: state.stderr.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        event: SupervisionEvent,
+        state: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        if let SupervisionEvent::ActorFailed(cell, error) = event {
+            let failed = state.pool.held.values().find(|held| held.actor.get_id() == cell.get_id());
+            if let Some(handle) = failed.map(|held| held.handle.clone()) {
+                tracing::error!(session = %handle.key, %error, "a session actor failed; its session is closed");
+                handle.retire();
+                tokio::spawn(async move {
+                    if let Some(session) = handle.session() {
+                        session.close().await;
+                    }
+                    let _ = myself.cast(RegistryMessage::Gone { handle, failure: None });
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Registry {
+    /// Finds, joins, opens or queues a session for these waiters.
+    async fn acquire(
+        &self,
+        myself: &ActorRef<RegistryMessage>,
+        state: &mut RegistryState,
+        key: SessionKey,
+        server: Arc<ServerConfig>,
+        waiters: Vec<Waiter>,
+    ) {
+        if state.pool.stopping {
+            return refuse(waiters, &NotOpened::Stopping);
+        }
+        if let Some(held) = state.pool.held.get_mut(&key) {
+            return join(held, waiters);
+        }
+        if let Some((last, retry_after)) = state.pool.backing_off(&server.name) {
+            return refuse(waiters, &NotOpened::BackingOff { last, retry_after });
+        }
+        let kind = Kind::of(&server);
+        let is_waiting = state.pool.waiting.iter().any(|waiting| waiting.key == key);
+        match admit(state.pool.occupancy(kind)) {
+            Admission::Open if !is_waiting => {
+                let deadline = server.session_init_timeout.map(|bound| Instant::now() + bound);
+                self.open(myself, state, key, server, deadline, waiters).await;
+            }
+            Admission::Refuse => refuse(waiters, &NotOpened::NoRoom { limit: state.pool.limit(kind) }),
+            Admission::EvictAndWait => {
+                self.evict(state, kind);
+                wait(myself, state, key, server, waiters);
+            }
+            Admission::Open | Admission::Wait => wait(myself, state, key, server, waiters),
+        }
+    }
+
+    async fn open(
+        &self,
+        myself: &ActorRef<RegistryMessage>,
+        state: &mut RegistryState,
+        key: SessionKey,
+        server: Arc<ServerConfig>,
+        deadline: Option<Instant>,
+        waiters: Vec<Waiter>,
+    ) {
+        let epoch = self.book.lock().unwrap_or_else(PoisonError::into_inner).next(&key);
+        let max_calls = self.options.max_calls_per_session;
+        let handle = Handle::new(key.clone(), server, epoch, max_calls, myself.clone(), state.pool.wanted.clone());
+        let birth = Birth {
+            handle: handle.clone(),
+            registry: myself.clone(),
+            connector: self.connector.clone(),
+            spawns: state.spawns.clone(),
+            deadline,
+            events: self.events(&handle),
+            waiters,
+        };
+        self.metrics.session_opening(&handle.server);
+        match Actor::spawn_linked(None, SessionActor, birth, myself.get_cell()).await {
+            Ok((actor, _)) => {
+                write(&self.directory).insert(key.clone(), handle.clone());
+                let held = Held { handle, actor, closing: false, successors: Vec::new(), gone: Vec::new() };
+                state.pool.held.insert(key, held);
+            }
+            Err(error) => tracing::error!(session = %handle.key, %error, "a session actor did not start"),
+        }
+    }
+
+    /// What happens when a session tells something on its own. Runs in the session's tasks.
+    fn events(&self, handle: &Arc<Handle>) -> EventSink {
+        let (handle, book, dirty) = (Arc::downgrade(handle), self.book.clone(), self.dirty.clone());
+        Arc::new(move |event| {
+            let Some(handle) = handle.upgrade() else { return };
+            if event == SessionEvent::Reopened {
+                handle.reopened(book.lock().unwrap_or_else(PoisonError::into_inner).next(&handle.key));
+            }
+            dirty.mark(&handle);
+        })
+    }
+
+    async fn gone(
+        &self,
+        myself: &ActorRef<RegistryMessage>,
+        state: &mut RegistryState,
+        handle: &Arc<Handle>,
+        failure: Option<OpenError>,
+    ) {
+        if state.pool.held_of(handle).is_none() {
+            return;
+        }
+        write(&self.directory).remove(&handle.key);
+        let Some(held) = state.pool.held.remove(&handle.key) else { return };
+        self.metrics.session_gone(&handle.server, failure.is_some());
+        match failure {
+            Some(OpenError::Abandoned) => {}
+            Some(error) => {
+                if let OpenError::Exited(disconnect) = &error {
+                    state.stderr.insert(handle.server.name.clone(), disconnect.stderr.clone());
+                }
+                state.pool.failed(&handle.server.name, error);
+            }
+            None => {
+                if let Some(session) = handle.session() {
+                    state.stderr.insert(handle.server.name.clone(), session.stderr_tail());
+                }
+                if handle.key.scope.is_catalog() && !handle.server.transport.owns_process() {
+                    self.dirty.mark(handle);
+                }
+            }
+        }
+        for waiting in held.gone {
+            let _ = waiting.send(());
+        }
+        if !held.successors.is_empty() {
+            self.acquire(myself, state, handle.key.clone(), handle.server.clone(), held.successors).await;
+        }
+        self.serve_waiting(myself, state).await;
+        tell_if_stopped(state);
+    }
+
+    /// Opens for those that wait as far as there is room, and makes room as far as sessions are idle.
+    async fn serve_waiting(&self, myself: &ActorRef<RegistryMessage>, state: &mut RegistryState) {
+        state.pool.drop_the_gone();
+        let mut at = 0;
+        while let Some(waiting) = state.pool.waiting.get(at) {
+            let kind = Kind::of(&waiting.server);
+            let now = state.pool.occupancy(kind);
+            if waiting.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                let Some(late) = state.pool.waiting.remove(at) else { break };
+                refuse(late.waiters, &NotOpened::NoRoom { limit: now.limit });
+            } else if let Some((last, retry_after)) = state.pool.backing_off(&waiting.server.name) {
+                let Some(refused) = state.pool.waiting.remove(at) else { break };
+                refuse(refused.waiters, &NotOpened::BackingOff { last, retry_after });
+            } else if now.held < now.limit {
+                let Some(next) = state.pool.waiting.remove(at) else { break };
+                self.open(myself, state, next.key, next.server, next.deadline, next.waiters).await;
+            } else {
+                if now.has_idle && now.closing < now.waiting {
+                    self.evict(state, kind);
+                    continue;
+                }
+                at += 1;
+            }
+        }
+        state.pool.drop_the_gone();
+    }
+
+    /// Closes the session idle for longest.
+    fn evict(&self, state: &mut RegistryState, kind: Kind) {
+        let Some(victim) = state.pool.idle_longest(kind).cloned() else { return };
+        if victim.retire_if_idle() {
+            self.metrics.session_reaped(&victim.server, "evicted");
+            close_one(&mut state.pool, &victim);
+        }
+    }
+
+    /// Closes every session that nobody called for too long.
+    fn reap(&self, state: &mut RegistryState) {
+        let idle = self.options.session_idle;
+        let tired: Vec<Arc<Handle>> = state
+            .pool
+            .held
+            .values()
+            .filter(|held| !held.closing && !is_standing(&held.handle) && held.handle.idle_for() >= idle)
+            .map(|held| held.handle.clone())
+            .collect();
+        for handle in tired {
+            if handle.retire_if_idle() {
+                self.metrics.session_reaped(&handle.server, "idle");
+                close_one(&mut state.pool, &handle);
+            }
+        }
+    }
+}
+
+/// The catalogue's session with a remote server stays open to hear of changes.
+fn is_standing(handle: &Handle) -> bool {
+    handle.key.scope.is_catalog() && !handle.server.transport.owns_process()
+}
+
+/// Callers of a key that has a session: in, behind its bring-up, or behind its end.
+fn join(held: &mut Held, waiters: Vec<Waiter>) {
+    if held.closing || held.handle.is_retired() {
+        held.successors.extend(waiters);
+        return;
+    }
+    for waiter in waiters {
+        match held.handle.admit() {
+            Ok(admitted) => drop(waiter.send(Ok(admitted))),
+            Err(NotAdmitted::Busy) => drop(waiter.send(Err(NotOpened::Busy))),
+            Err(NotAdmitted::Retired) => held.successors.push(waiter),
+            Err(NotAdmitted::Opening) => {
+                if let Err(MessagingErr::SendErr(SessionMessage::Join(back))) =
+                    held.actor.cast(SessionMessage::Join(vec![waiter]))
+                {
+                    held.successors.extend(back);
+                }
+            }
+        }
+    }
+}
+
+/// Queues a key for room, but not beyond its bring-up bound.
+fn wait(
+    myself: &ActorRef<RegistryMessage>,
+    state: &mut RegistryState,
+    key: SessionKey,
+    server: Arc<ServerConfig>,
+    waiters: Vec<Waiter>,
+) {
+    if let Some(bound) = server.session_init_timeout {
+        myself.send_after(bound, || RegistryMessage::FellIdle);
+    }
+    state.pool.wait(key, server, waiters);
+}
+
+fn tell_if_stopped(state: &mut RegistryState) {
+    if state.pool.held.is_empty()
+        && let Some(stopped) = state.stopped.take()
+    {
+        let _ = stopped.send(());
+    }
+}
+
+fn write(directory: &Directory) -> std::sync::RwLockWriteGuard<'_, HashMap<SessionKey, Arc<Handle>>> {
+    directory.write().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,99 @@
+//! One running replica: how it starts and how it stops.
+
+use std::sync::{Arc, Mutex};
+
+use caribou_core::bounds;
+use caribou_core::config::ServerEntry;
+use caribou_core::failure::Code;
+use caribou_core::ids::BootId;
+use caribou_ports::mcp::Connector;
+use ractor::{Actor, ActorRef};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::catalog::{Catalog, CatalogActor, DirtyLists, Published};
+use crate::error::VerbError;
+use crate::metrics::Metrics;
+use crate::options::Options;
+use crate::roles::{Role, Roles, Root};
+use crate::session::{Directory, EpochBook, Registry, RegistryMessage, Router};
+
+/// One running replica. Cheap to clone; all clones are the same replica.
+#[derive(Clone)]
+pub struct Runtime {
+    pub(crate) boot: BootId,
+    pub(crate) options: Options,
+    pub(crate) catalog: Catalog,
+    pub(crate) router: Router,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Calls in flight: taken before anything is sent anywhere, since mailboxes have no bound of their own.
+    pub(crate) calls: Arc<Semaphore>,
+    root: ActorRef<()>,
+}
+
+impl Runtime {
+    /// Starts a replica with these servers. Opens nothing yet.
+    ///
+    /// # Errors
+    /// The actors could not be started.
+    pub async fn start(
+        servers: Vec<ServerEntry>,
+        options: Options,
+        connector: Arc<dyn Connector>,
+        boot: BootId,
+    ) -> Result<Self, VerbError> {
+        let metrics = Arc::new(Metrics::new(&opentelemetry::global::meter("caribou")));
+        let dirty = Arc::new(DirtyLists::default());
+        let router = Router {
+            directory: Directory::default(),
+            registry: Role::vacant(),
+            book: Arc::new(Mutex::new(EpochBook::new(bounds::MAX_REMEMBERED_EPOCHS))),
+            options: options.clone(),
+        };
+        let registry = Registry {
+            options: options.clone(),
+            connector,
+            directory: router.directory.clone(),
+            book: router.book.clone(),
+            dirty: dirty.clone(),
+            metrics: metrics.clone(),
+        };
+        let published = Published::default();
+        let catalog_role = Role::vacant();
+        let catalog = CatalogActor {
+            servers: servers.into(),
+            router: router.clone(),
+            dirty: dirty.clone(),
+            published: published.clone(),
+            at_most: options.call_max,
+        };
+        let roles =
+            Roles { registry, registry_role: router.registry.clone(), catalog, catalog_role: catalog_role.clone() };
+        let (root, _) = Actor::spawn(None, Root, roles)
+            .await
+            .map_err(|error| VerbError::new(Code::Unavailable, format!("the actors did not start: {error}")))?;
+        let catalog = Catalog { role: catalog_role, published, dirty, options: options.clone() };
+        let calls = Arc::new(Semaphore::new(options.max_calls));
+        Ok(Self { boot, options, catalog, router, metrics, calls, root })
+    }
+
+    /// This life of this replica.
+    pub fn boot(&self) -> &BootId {
+        &self.boot
+    }
+
+    /// Begins to discover every server, so that the first listing finds them known.
+    pub fn discover_in_background(&self) {
+        self.catalog.discover_all();
+    }
+
+    /// Closes every session and ends every actor. Resolves when nothing is left, or when `SESSION_CLOSE` has passed
+    /// twice; what is not gone by then goes with its host.
+    pub async fn stop(&self) {
+        let (done, stopped) = oneshot::channel();
+        let _ = self.router.registry.cast(RegistryMessage::Stop { done });
+        if tokio::time::timeout(bounds::SESSION_CLOSE * 2, stopped).await.is_err() {
+            tracing::warn!("some sessions did not close in time");
+        }
+        self.root.stop(None);
+    }
+}

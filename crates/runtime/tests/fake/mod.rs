@@ -1,0 +1,284 @@
+//! A connector whose servers are scripts in memory: what they were asked is counted, what they do is told by name.
+
+#![expect(clippy::unwrap_used, reason = "a fake that fails fails its test")]
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use caribou_core::config::{Remote, Routing, ServerConfig, ServerEntry, Stdio, Transport};
+use caribou_core::era::{Era, Protocol};
+use caribou_core::ids::{BootId, RequestId, Scope, ServerName};
+use caribou_core::masker::Masker;
+use caribou_ports::BoxFuture;
+use caribou_ports::guard::Exit;
+use caribou_ports::mcp::{
+    CallError, Connector, Disconnect, EventSink, OpenError, OpenSession, Session, SessionEvent, SessionFacts, ToolCall,
+    ToolListing,
+};
+use caribou_runtime::{CallTool, Options, Runtime};
+use serde_json::value::RawValue;
+use tokio::sync::watch;
+
+/// What the fake does, and what it saw.
+pub(crate) struct Fake {
+    pub(crate) open_takes: Duration,
+    pub(crate) close_takes: Duration,
+    /// Every n-th bring-up fails; 0 = none.
+    pub(crate) fail_every: usize,
+    /// Servers whose bring-up never ends.
+    pub(crate) hanging: Vec<&'static str>,
+    /// Servers whose bring-up always fails.
+    pub(crate) failing: Vec<&'static str>,
+    pub(crate) tools: Mutex<Vec<String>>,
+    pub(crate) opened: AtomicUsize,
+    pub(crate) alive: AtomicUsize,
+    pub(crate) most_alive: AtomicUsize,
+    pub(crate) opening: AtomicUsize,
+    pub(crate) most_opening: AtomicUsize,
+    pub(crate) listed: AtomicUsize,
+    pub(crate) calls: AtomicUsize,
+    pub(crate) cancelled: AtomicUsize,
+    pub(crate) sinks: Mutex<Vec<(String, EventSink)>>,
+    /// The next call of `reopen` tells that the session was lost and opened anew.
+    pub(crate) reopen: AtomicBool,
+}
+
+impl Default for Fake {
+    fn default() -> Self {
+        Self {
+            open_takes: Duration::from_millis(10),
+            close_takes: Duration::from_millis(10),
+            fail_every: 0,
+            hanging: Vec::new(),
+            failing: Vec::new(),
+            tools: Mutex::new(["count", "hang", "die", "unsent", "error", "reopen", "slow"].map(String::from).into()),
+            opened: AtomicUsize::new(0),
+            alive: AtomicUsize::new(0),
+            most_alive: AtomicUsize::new(0),
+            opening: AtomicUsize::new(0),
+            most_opening: AtomicUsize::new(0),
+            listed: AtomicUsize::new(0),
+            calls: AtomicUsize::new(0),
+            cancelled: AtomicUsize::new(0),
+            sinks: Mutex::default(),
+            reopen: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Fake {
+    fn rises(counter: &AtomicUsize, most: &AtomicUsize) {
+        most.fetch_max(counter.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+    }
+}
+
+/// The connector around a fake.
+pub(crate) struct FakeConnector(pub(crate) Arc<Fake>);
+
+impl Connector for FakeConnector {
+    fn open(&self, request: OpenSession) -> BoxFuture<'static, Result<Arc<dyn Session>, OpenError>> {
+        let fake = self.0.clone();
+        Box::pin(async move {
+            Fake::rises(&fake.alive, &fake.most_alive);
+            Fake::rises(&fake.opening, &fake.most_opening);
+            let count = fake.opened.fetch_add(1, Ordering::SeqCst) + 1;
+            let name = request.server.name.as_str().to_owned();
+            let bring_up = async {
+                if fake.hanging.contains(&name.as_str()) {
+                    std::future::pending::<()>().await;
+                }
+                tokio::time::sleep(fake.open_takes).await;
+            };
+            let failed = tokio::select! {
+                () = bring_up => None,
+                () = request.abandoned => Some(OpenError::Abandoned),
+                () = tokio::time::sleep(request.timeout.unwrap_or(Duration::MAX)) => {
+                    Some(OpenError::Timeout { message: format!("server `{name}` was too slow") })
+                }
+            };
+            fake.opening.fetch_sub(1, Ordering::SeqCst);
+            let unlucky = fake.fail_every != 0 && count.is_multiple_of(fake.fail_every);
+            let failed = failed
+                .or_else(|| (unlucky || fake.failing.contains(&name.as_str())).then(|| OpenError::Exited(died())));
+            if let Some(error) = failed {
+                tokio::time::sleep(fake.close_takes).await;
+                fake.alive.fetch_sub(1, Ordering::SeqCst);
+                return Err(error);
+            }
+            fake.sinks.lock().unwrap().push((request.label, request.events.clone()));
+            let (end, _) = watch::channel(None);
+            let session = FakeSession {
+                fake,
+                events: request.events,
+                count: AtomicU64::new(0),
+                end,
+                closed: Arc::new(AtomicBool::new(false)),
+                facts: SessionFacts {
+                    era: Era::Legacy,
+                    version: "2025-11-25".into(),
+                    stateful: true,
+                    pid: Some(u32::try_from(count).unwrap()),
+                    server_info: None,
+                    capabilities: None,
+                },
+            };
+            Ok(Arc::new(session) as Arc<dyn Session>)
+        })
+    }
+}
+
+fn died() -> Disconnect {
+    Disconnect { reason: "the server exited".into(), exit: Some(Exit::Code(7)), stderr: "ImportError: fake".into() }
+}
+
+struct FakeSession {
+    fake: Arc<Fake>,
+    events: EventSink,
+    count: AtomicU64,
+    end: watch::Sender<Option<Disconnect>>,
+    closed: Arc<AtomicBool>,
+    facts: SessionFacts,
+}
+
+impl Session for FakeSession {
+    fn facts(&self) -> &SessionFacts {
+        &self.facts
+    }
+
+    fn call_tool(&self, call: ToolCall) -> BoxFuture<'_, Result<Box<RawValue>, CallError>> {
+        Box::pin(async move {
+            self.fake.calls.fetch_add(1, Ordering::SeqCst);
+            let mut dropped = Dropped(Some(self.fake.clone()));
+            let answer = match &*call.name {
+                "hang" => {
+                    let mut end = self.end.subscribe();
+                    let ended = end.wait_for(Option::is_some).await;
+                    Err(CallError::Disconnected { disconnect: ended.unwrap().clone().unwrap(), sent: true })
+                }
+                "die" => {
+                    self.end.send_replace(Some(died()));
+                    Err(CallError::Disconnected { disconnect: died(), sent: true })
+                }
+                "unsent" if self.count.fetch_add(1, Ordering::SeqCst) == 0 && self.facts.pid < Some(3) => {
+                    Err(CallError::Disconnected { disconnect: died(), sent: false })
+                }
+                "error" => Err(CallError::Rpc { code: -32602, message: "no such thing".into(), data: None }),
+                "slow" => {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    Ok(raw(&self.facts.pid.unwrap().to_string()))
+                }
+                "reopen" => {
+                    if self.fake.reopen.swap(false, Ordering::SeqCst) {
+                        (self.events)(SessionEvent::Reopened);
+                    }
+                    Ok(raw("null"))
+                }
+                _ => {
+                    Ok(raw(&format!("[{},{}]", self.facts.pid.unwrap(), self.count.fetch_add(1, Ordering::SeqCst) + 1)))
+                }
+            };
+            dropped.0 = None;
+            answer
+        })
+    }
+
+    fn list_tools(&self) -> BoxFuture<'_, Result<ToolListing, CallError>> {
+        Box::pin(async move {
+            self.fake.listed.fetch_add(1, Ordering::SeqCst);
+            let names = self.fake.tools.lock().unwrap().clone();
+            let tools = names.iter().map(|n| Arc::from(raw(&format!(r#"{{"name":"{n}","inputSchema":{{}}}}"#))));
+            Ok(ToolListing { tools: tools.collect(), warnings: Vec::new() })
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'static, ()> {
+        let (fake, closed) = (self.fake.clone(), self.closed.clone());
+        self.end.send_replace(Some(died()));
+        Box::pin(async move {
+            tokio::time::sleep(fake.close_takes).await;
+            if !closed.swap(true, Ordering::SeqCst) {
+                fake.alive.fetch_sub(1, Ordering::SeqCst);
+            }
+        })
+    }
+
+    fn ended(&self) -> BoxFuture<'static, Disconnect> {
+        let mut end = self.end.subscribe();
+        Box::pin(async move {
+            let ended = end.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
+            match ended {
+                Some(ended) => ended,
+                None => std::future::pending().await,
+            }
+        })
+    }
+
+    fn stderr_tail(&self) -> String {
+        String::new()
+    }
+}
+
+/// Counts a call whose future was dropped before its answer.
+struct Dropped(Option<Arc<Fake>>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        if let Some(fake) = self.0.take() {
+            fake.cancelled.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+pub(crate) fn raw(text: &str) -> Box<RawValue> {
+    RawValue::from_string(text.to_owned()).unwrap()
+}
+
+/// A server as the configuration would give it.
+pub(crate) fn server(name: &str, change: impl FnOnce(&mut ServerConfig)) -> ServerEntry {
+    let mut config = ServerConfig {
+        name: ServerName::from(name),
+        enabled: true,
+        transport: Transport::Stdio(Stdio { command: "fake".into(), args: vec![], env: vec![], cwd: None }),
+        description: String::new(),
+        routing: Routing::default(),
+        tools: Vec::new(),
+        tool_name_prefix: true,
+        tool_call_timeout: None,
+        tool_call_idle_timeout: None,
+        session_init_timeout: Some(Duration::from_secs(60)),
+        oauth: None,
+        user_auth: None,
+        headers_from_context: None,
+        task_toolsets: Vec::new(),
+        protocol: Protocol::Auto,
+        client_capabilities: serde_json::Map::new(),
+        max_tool_result_bytes: None,
+        allowed_redirect_origins: Vec::new(),
+        message_url: None,
+        masker: Masker::default(),
+    };
+    change(&mut config);
+    ServerEntry { name: ServerName::from(name), config: Ok(Arc::new(config)) }
+}
+
+#[allow(dead_code, reason = "only one of the test targets has remote servers")]
+pub(crate) fn remote(config: &mut ServerConfig) {
+    config.transport = Transport::Http(Remote { url: "http://127.0.0.1:1/mcp".into(), headers: vec![] });
+}
+
+pub(crate) async fn start(fake: &Arc<Fake>, servers: Vec<ServerEntry>, options: Options) -> Runtime {
+    Runtime::start(servers, options, Arc::new(FakeConnector(fake.clone())), BootId::from("boot")).await.unwrap()
+}
+
+/// A call of `name` in `thread`.
+pub(crate) fn call(name: &str, thread: &str) -> CallTool {
+    CallTool {
+        name: name.into(),
+        arguments: None,
+        scope: Scope::new(Some("ann"), Some(thread)),
+        timeout: None,
+        progress: None,
+        request_id: RequestId::from("r"),
+    }
+}
