@@ -1,0 +1,60 @@
+//! Puts the routes together, with what they share.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
+use caribou_core::failure::Code;
+use caribou_runtime::Runtime;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::envelope::envelope;
+use crate::openapi::Document;
+use crate::options::RestOptions;
+use crate::problem::Problem;
+use crate::routes::{health, metrics, openapi, servers, sessions, threads, tools};
+
+/// What every route may use.
+pub(crate) struct Replica {
+    pub(crate) runtime: Runtime,
+    pub(crate) options: RestOptions,
+    pub(crate) document: utoipa::openapi::OpenApi,
+}
+
+/// All routes over the verbs of `runtime`.
+pub fn router(runtime: Runtime, options: RestOptions) -> Router {
+    let (routes, document) = documented_routes().split_for_parts();
+    let replica = Arc::new(Replica { runtime, options, document });
+    routes
+        .fallback(unknown_route)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(replica.clone(), envelope))
+        .with_state(replica)
+}
+
+/// The routes, each with its entry in the document.
+pub(crate) fn documented_routes() -> OpenApiRouter<Arc<Replica>> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(tools::list::list_tools))
+        .routes(routes!(tools::call::call_tool))
+        .routes(routes!(tools::refresh::refresh_tools))
+        .routes(routes!(servers::list::list_servers))
+        .routes(routes!(sessions::list::list_sessions))
+        .routes(routes!(threads::close_sessions::close_sessions))
+        .routes(routes!(health::live::live))
+        .routes(routes!(health::ready::ready))
+        .routes(routes!(metrics::read::read_metrics))
+        .routes(routes!(openapi::read::read_document))
+}
+
+async fn unknown_route() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, Code::NotFound, "there is no such route; GET /openapi.json lists all")
+}
+
+async fn wrong_method() -> Problem {
+    let detail = "this route does not take that method; the header `Allow` lists those it takes";
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, Code::Invalid, detail)
+}

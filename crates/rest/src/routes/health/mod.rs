@@ -1,0 +1,4 @@
+//! What an orchestrator asks: is it alive, does it take work.
+
+pub(crate) mod live;
+pub(crate) mod ready;

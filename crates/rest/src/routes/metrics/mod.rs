@@ -1,0 +1,3 @@
+//! Metrics for Prometheus.
+
+pub(crate) mod read;

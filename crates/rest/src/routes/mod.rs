@@ -1,0 +1,9 @@
+//! One folder a resource, one file a verb.
+
+pub(crate) mod health;
+pub(crate) mod metrics;
+pub(crate) mod openapi;
+pub(crate) mod servers;
+pub(crate) mod sessions;
+pub(crate) mod threads;
+pub(crate) mod tools;

@@ -1,0 +1,3 @@
+//! The description of this API.
+
+pub(crate) mod read;

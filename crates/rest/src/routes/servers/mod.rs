@@ -1,0 +1,3 @@
+//! The configured MCP servers.
+
+pub(crate) mod list;

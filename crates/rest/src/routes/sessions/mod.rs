@@ -1,0 +1,3 @@
+//! Live sessions of this replica.
+
+pub(crate) mod list;

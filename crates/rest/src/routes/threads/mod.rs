@@ -1,0 +1,3 @@
+//! Conversations, as far as they hold sessions.
+
+pub(crate) mod close_sessions;

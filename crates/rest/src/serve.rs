@@ -1,0 +1,98 @@
+//! Accepts connections and ends them: the listening socket's whole life.
+//!
+//! Every socket is set to `TCP_NODELAY`: without it a small answer waits for the peer's delayed acknowledgement, 40 ms
+//! each. Connections are bounded in number, a silent one in time (B1). After the stop signal nothing new is accepted,
+//! requests in flight get until the deadline, and what is still open then (an event stream, say) is cut.
+
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// Connections at once, twice the calls of a replica; further ones wait in the kernel's backlog.
+const MAX_CONNECTIONS: usize = 2 * caribou_core::bounds::MAX_CALLS;
+
+/// How long a connection may take to send a request's head, idle time between requests included. Longer than the 60 s
+/// of common proxies, so that the proxy closes first and never sends a request into a closing connection.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(75);
+
+/// The pause after a failed accept, such as for want of file descriptors: only time or a closed connection mends it.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves `router` on `listener` until `shutdown` resolves, then lets requests in flight finish for at most `drain`.
+///
+/// Dropping the future cuts every connection at once.
+///
+/// # Errors
+/// The socket is not a listening one. Failures of single connections are logged and end only those.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    shutdown: impl Future<Output = ()>,
+    drain: Duration,
+) -> io::Result<()> {
+    let (stop, stopped) = watch::channel(());
+    let mut connections = JoinSet::new();
+    let mut shutdown = pin!(shutdown);
+    loop {
+        tokio::select! {
+            () = &mut shutdown => break,
+            Some(_) = connections.join_next() => {}
+            accepted = accept(&listener), if connections.len() < MAX_CONNECTIONS => {
+                connections.spawn(converse(accepted?, router.clone(), stopped.clone()));
+            }
+        }
+    }
+    drop((listener, stop));
+    let finish = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(drain, finish).await.is_err() {
+        tracing::info!(connections = connections.len(), "cutting connections that outlived the drain time");
+        connections.shutdown().await;
+    }
+    Ok(())
+}
+
+/// The next connection, whatever fails in between.
+async fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return Ok(stream),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Err(error),
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Answers the requests of one connection. `stopped` closes when the replica stops.
+async fn converse(stream: TcpStream, router: Router, mut stopped: watch::Receiver<()>) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a connection was gone before its first request");
+        return;
+    }
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        _ = stopped.changed() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}

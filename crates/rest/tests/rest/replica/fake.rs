@@ -1,0 +1,156 @@
+//! A server inside this process: behind a connector, no process, no socket.
+
+use std::sync::Arc;
+
+use caribou_core::config::{ServerConfig, ServerEntry, Stdio, Transport};
+use caribou_core::era::{Era, Protocol};
+use caribou_core::ids::BootId;
+use caribou_ports::BoxFuture;
+use caribou_ports::mcp::{
+    CallError, Connector, Disconnect, OpenError, OpenSession, Progress, Session, SessionFacts, ToolCall, ToolListing,
+};
+use caribou_runtime::{Options, Runtime};
+use serde_json::value::RawValue;
+use tokio::sync::Notify;
+
+/// What the tests steer the server by, and what it tells them. Its tools: `echo` answers with its arguments as they
+/// came, `wait` reports twice and answers when told to, `flood` reports a thousand times at once, `refuse` answers with a JSON-RPC error.
+#[derive(Clone, Default)]
+pub(crate) struct FakeServer {
+    /// Lets one `wait` answer.
+    pub(crate) release: Arc<Notify>,
+    /// Told when a call is dropped before its answer.
+    pub(crate) cancelled: Arc<Notify>,
+}
+
+/// A running replica with this server alone, named `fake`.
+pub(crate) async fn replica(server: &FakeServer) -> Runtime {
+    let config = ServerEntry { name: "fake".into(), config: Ok(Arc::new(config())) };
+    let boot = BootId::new("boot-1");
+    Runtime::start(vec![config], Options::default(), Arc::new(server.clone()), boot).await.expect("it starts")
+}
+
+fn config() -> ServerConfig {
+    ServerConfig {
+        name: "fake".into(),
+        enabled: true,
+        transport: Transport::Stdio(Stdio { command: "fake".into(), args: vec![], env: vec![], cwd: None }),
+        description: String::new(),
+        routing: Default::default(),
+        tools: vec![],
+        tool_name_prefix: false,
+        tool_call_timeout: None,
+        tool_call_idle_timeout: None,
+        session_init_timeout: None,
+        oauth: None,
+        user_auth: None,
+        headers_from_context: None,
+        task_toolsets: vec![],
+        protocol: Protocol::Auto,
+        client_capabilities: Default::default(),
+        max_tool_result_bytes: None,
+        allowed_redirect_origins: vec![],
+        message_url: None,
+        masker: Default::default(),
+    }
+}
+
+pub(crate) fn raw(text: impl Into<String>) -> Box<RawValue> {
+    RawValue::from_string(text.into()).expect("JSON")
+}
+
+impl Connector for FakeServer {
+    fn open(&self, _: OpenSession) -> BoxFuture<'static, Result<Arc<dyn Session>, OpenError>> {
+        let facts = SessionFacts {
+            era: Era::Legacy,
+            version: "2025-11-25".into(),
+            stateful: true,
+            pid: None,
+            server_info: Some(raw(r#"{"version":"1","name":"fake"}"#).into()),
+            capabilities: None,
+        };
+        let session: Arc<dyn Session> = Arc::new(FakeSession { server: self.clone(), facts });
+        Box::pin(async { Ok(session) })
+    }
+}
+
+struct FakeSession {
+    server: FakeServer,
+    facts: SessionFacts,
+}
+
+/// Tells the test when it is dropped armed.
+struct Cancellation {
+    told: Arc<Notify>,
+    armed: bool,
+}
+
+impl Drop for Cancellation {
+    fn drop(&mut self) {
+        if self.armed {
+            self.told.notify_one();
+        }
+    }
+}
+
+impl FakeSession {
+    async fn wait(&self, call: ToolCall) -> Box<RawValue> {
+        let mut cancellation = Cancellation { told: self.server.cancelled.clone(), armed: true };
+        if let Some(report) = call.progress {
+            report(Progress::Progress(raw(r#"{"total":2.0,"progress":1}"#).into()));
+            report(Progress::Message(raw(r#"{"level":"info","data":"half way"}"#).into()));
+        }
+        self.server.release.notified().await;
+        cancellation.armed = false;
+        raw("{\n  \"content\": []\n}")
+    }
+}
+
+fn flood(call: &ToolCall) -> Box<RawValue> {
+    for step in 0..1_000 {
+        if let Some(report) = &call.progress {
+            report(Progress::Progress(raw(format!(r#"{{"progress":{step}}}"#)).into()));
+        }
+    }
+    raw("{}")
+}
+
+impl Session for FakeSession {
+    fn facts(&self) -> &SessionFacts {
+        &self.facts
+    }
+
+    fn call_tool(&self, call: ToolCall) -> BoxFuture<'_, Result<Box<RawValue>, CallError>> {
+        Box::pin(async move {
+            match &*call.name {
+                "echo" => {
+                    let arguments = call.arguments.as_deref().map_or(r#""absent""#, RawValue::get);
+                    Ok(raw(format!(r#"{{"got":{arguments},"content":[]}}"#)))
+                }
+                "wait" => Ok(self.wait(call).await),
+                "flood" => Ok(flood(&call)),
+                _ => Err(CallError::Rpc { code: -32602, message: "no".into(), data: Some(raw(r#"{"f":1.0}"#).into()) }),
+            }
+        })
+    }
+
+    fn list_tools(&self) -> BoxFuture<'_, Result<ToolListing, CallError>> {
+        let tool = |name: &str| {
+            raw(format!(r#"{{"x-big":9223372036854775809,"name":"{name}","inputSchema":{{"type":"object"}}}}"#)).into()
+        };
+        let tools = ["echo", "wait", "flood", "refuse"].map(tool).into();
+        Box::pin(async { Ok(ToolListing { tools, warnings: vec![] }) })
+    }
+
+    fn close(&self) -> BoxFuture<'static, ()> {
+        Box::pin(async {})
+    }
+
+    fn ended(&self) -> BoxFuture<'static, Disconnect> {
+        Box::pin(std::future::pending())
+    }
+
+    fn stderr_tail(&self) -> String {
+        String::new()
+    }
+}
