@@ -1,1 +1,16 @@
-//! placeholder
+//! The `caribou` binary as a library: settings, assembly, commands, guard process, lifecycle, telemetry.
+//!
+//! A library so that a second binary can be built from the very same code; `main.rs` only calls [`run`]. No rule of
+//! Caribou stands here: this crate reads what an operator wrote, puts the parts together and shows what they say.
+
+mod assemble;
+mod commands;
+mod demo;
+mod entry;
+mod lifecycle;
+mod telemetry;
+
+pub mod guard;
+pub mod settings;
+
+pub use entry::run;

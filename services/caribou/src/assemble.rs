@@ -1,0 +1,133 @@
+//! Puts a replica together: the only place that names both who asks the runtime and whom the runtime asks.
+//!
+//! Owns the order in which the parts come up and go down, and nothing they decide. A part that cannot come up ends
+//! the start; a server that is configured wrongly is told loudly and left out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use axum::Router;
+use caribou_core::config::{self, Document, Severity, Source};
+use caribou_core::ids::BootId;
+use caribou_mcp::{UpstreamOptions, Upstreams};
+use caribou_rest::RestOptions;
+use caribou_runtime::Runtime;
+use caribou_workspace::{ConfigText, Lookup};
+
+use crate::guard::{Guard, GuardOptions};
+use crate::settings::{Loaded, Settings};
+use crate::telemetry::Metrics;
+
+/// One replica of this process.
+pub(crate) struct Replica {
+    /// Its verbs.
+    pub(crate) runtime: Runtime,
+    /// Kept so that the children live as long as the replica does.
+    guard: Arc<Guard>,
+}
+
+/// The settings, or one error that holds everything that is wrong with them.
+///
+/// # Errors
+/// When there is a problem at all.
+pub(crate) fn accept(loaded: Loaded) -> anyhow::Result<Settings> {
+    let Loaded { settings, problems } = loaded;
+    if problems.is_empty() { Ok(settings) } else { Err(refused("the settings are wrong", &problems)) }
+}
+
+/// The file that names the servers, or `None` when there is none.
+///
+/// # Errors
+/// When it was named and does not exist, or cannot be read.
+pub(crate) fn find_servers(settings: &Settings) -> anyhow::Result<Option<ConfigText>> {
+    let cwd = std::env::current_dir().context("the working directory is gone")?;
+    let lookup = Lookup { argument: settings.extensions_config_path.as_deref(), env: &variable, cwd: &cwd };
+    match caribou_workspace::find(&lookup)? {
+        Some(found) => Ok(Some(caribou_workspace::read(found)?)),
+        None => Ok(None),
+    }
+}
+
+/// What a document of servers says.
+///
+/// # Errors
+/// All its problems, when it cannot be used at all.
+pub(crate) fn understand(source: &Source<'_>) -> Result<Document, Vec<config::Problem>> {
+    config::parse(source, &variable)
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The servers that the settings lead to. What is odd about them goes to the log.
+///
+/// # Errors
+/// When the file was named and cannot be read, or cannot be used at all.
+pub(crate) fn read_servers(settings: &Settings) -> anyhow::Result<Document> {
+    let Some(file) = find_servers(settings)? else {
+        tracing::warn!("no file names any servers; see `caribou check`");
+        return Ok(Document::default());
+    };
+    let document = understand(&file.source())
+        .map_err(|problems| refused("the servers' configuration cannot be used", &problems))?;
+    for problem in &document.problems {
+        match problem.severity {
+            Severity::Error => tracing::error!("{problem}"),
+            Severity::Warning => tracing::warn!("{problem}"),
+            Severity::Note => tracing::debug!("{problem}"),
+        }
+    }
+    for server in document.servers.iter().filter(|server| server.config.is_err()) {
+        tracing::error!(server = %server.name, "this server is left out until its configuration is mended");
+    }
+    Ok(document)
+}
+
+fn refused(what: &str, problems: &[impl std::fmt::Display]) -> anyhow::Error {
+    let lines: Vec<_> = problems.iter().map(|problem| format!("\n  {problem}")).collect();
+    anyhow::anyhow!("{what}:{}", lines.concat())
+}
+
+impl Replica {
+    /// Starts the guard, the connections to servers and the runtime. Metrics must be set up before.
+    ///
+    /// # Errors
+    /// When one of them cannot start.
+    pub(crate) async fn start(settings: &Settings, document: Document) -> anyhow::Result<Self> {
+        let boot = BootId::new(uuid::Uuid::now_v7().to_string());
+        let program = std::env::current_exe().context("the path of this program is unknown")?;
+        let guard = Guard::start(GuardOptions { program, boot: boot.clone() }).context("the guard does not start")?;
+        let upstreams = Upstreams::new(
+            UpstreamOptions {
+                inherit_env: settings.stdio.inherit_env.clone(),
+                child_grace: Duration::from_secs_f64(settings.stdio.grace_seconds),
+                era_probe: Duration::from_secs_f64(settings.protocol.probe_seconds),
+                ..UpstreamOptions::new(boot.clone())
+            },
+            guard.clone(),
+        )?;
+        let runtime = Runtime::start(document.servers, settings.runtime_options(), upstreams, boot).await?;
+        if settings.catalog.discover_at_start {
+            runtime.discover_in_background();
+        }
+        Ok(Self { runtime, guard })
+    }
+
+    /// The routes over this replica's verbs.
+    pub(crate) fn router(&self, settings: &Settings, metrics: Metrics) -> Router {
+        let options = RestOptions {
+            metrics: Arc::new(move || metrics.render()),
+            max_body_bytes: settings.rest.max_body_bytes,
+            ..RestOptions::default()
+        };
+        caribou_rest::router(self.runtime.clone(), options)
+    }
+
+    /// Closes every session, then lets the guard go. Resolves when no child is left.
+    pub(crate) async fn stop(self) {
+        self.runtime.stop().await;
+        drop(self.guard);
+    }
+}

@@ -1,0 +1,163 @@
+//! The grammar of the command line, and the arguments that several commands share.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::{Args, Parser, Subcommand};
+
+use super::{check, config, demo, serve, servers, sessions, tools};
+use crate::settings::{self, Flag, Inputs, Loaded};
+
+/// The variable beside `--config`. Not a setting: it says where settings are.
+const CONFIG_VARIABLE: &str = "CARIBOU_CONFIG";
+
+/// A gateway for the Model Context Protocol: many servers, one session for each user and thread.
+#[derive(Debug, Parser)]
+#[command(name = "caribou", version, propagate_version = true)]
+pub(super) struct CommandLine {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Serve REST until told to stop
+    Serve(serve::Arguments),
+    /// Check both configuration files and name every problem
+    Check(check::Arguments),
+    /// List and call tools
+    #[command(subcommand)]
+    Tools(ToolsCommand),
+    /// List and close live sessions
+    Sessions(sessions::Arguments),
+    /// Show the servers and how they are
+    Servers(servers::Arguments),
+    /// See Caribou work, with a server of its own and nothing to install
+    Demo(demo::Arguments),
+    /// What can be configured
+    #[command(subcommand)]
+    Config(ConfigCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ToolsCommand {
+    /// List the tools of all servers
+    List(tools::list::Arguments),
+    /// Call one tool
+    Call(tools::call::Arguments),
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ConfigCommand {
+    /// Print the JSON Schema of config.yaml
+    Schema(config::schema::Arguments),
+}
+
+/// Where settings come from.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct SettingsArguments {
+    /// Caribou's own settings [env: CARIBOU_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    /// The file that names the MCP servers [env: CARIBOU_EXTENSIONS_CONFIG_PATH]
+    #[arg(long, value_name = "FILE")]
+    pub(super) extensions: Option<PathBuf>,
+    /// Folder for what Caribou keeps [env: CARIBOU_DATA_DIR]
+    #[arg(long, value_name = "DIR")]
+    pub(super) data_dir: Option<PathBuf>,
+}
+
+/// Who is asked, and how the answer is shown.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Target {
+    /// A running replica; without it the servers are started here and closed at the end
+    #[arg(long, value_name = "URL", env = "CARIBOU_SERVER")]
+    pub(super) server: Option<reqwest::Url>,
+    #[command(flatten)]
+    pub(super) settings: SettingsArguments,
+    /// Print the answer as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl SettingsArguments {
+    /// The settings that follow from these arguments, the environment and the file, and what is wrong with them.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(super) fn load(&self, listen: Option<SocketAddr>) -> anyhow::Result<Loaded> {
+        let env = |name: &str| std::env::var(name).ok();
+        let named = self.config.clone().or_else(|| env(CONFIG_VARIABLE).filter(|p| !p.is_empty()).map(PathBuf::from));
+        let file = match named {
+            Some(path) => {
+                let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+                Some(settings::File { path, text })
+            }
+            None => None,
+        };
+        Ok(settings::load(&Inputs { file, env: &env, flags: self.flags(listen) }))
+    }
+
+    fn flags(&self, listen: Option<SocketAddr>) -> Vec<Flag> {
+        let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.to_string_lossy().into_owned());
+        [
+            ("--listen", "listen", listen.map(|address| address.to_string())),
+            ("--data-dir", "data_dir", text(&self.data_dir)),
+            ("--extensions", "extensions_config_path", text(&self.extensions)),
+        ]
+        .into_iter()
+        .filter_map(|(name, path, text)| text.map(|text| Flag { name, path, text }))
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_grammar_is_consistent() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn serve_takes_the_four_documented_flags() {
+        let line = "caribou serve --config c.yaml --extensions e.json --listen 127.0.0.1:0 --data-dir d";
+        let Command::Serve(serve) = CommandLine::try_parse_from(line.split(' ')).unwrap().command else {
+            panic!("not serve")
+        };
+        assert_eq!(serve.listen.map(|address| address.port()), Some(0));
+        assert_eq!(serve.settings.config.as_deref(), Some("c.yaml".as_ref()));
+        let flags = serve.settings.flags(serve.listen);
+        let seen: Vec<_> = flags.iter().map(|flag| (flag.path, flag.text.as_str())).collect();
+        assert_eq!(seen, [("listen", "127.0.0.1:0"), ("data_dir", "d"), ("extensions_config_path", "e.json")]);
+    }
+
+    #[test]
+    fn every_documented_command_is_understood() {
+        for line in [
+            "caribou check --json",
+            "caribou tools list --server http://127.0.0.1:8750",
+            "caribou tools call demo_add --arg a=1 --arg b=2 --user ann --thread t --timeout 2.5 --progress --json",
+            "caribou tools call demo_add --args-json {\"a\":1}",
+            "caribou sessions",
+            "caribou sessions list --json",
+            "caribou sessions close --thread t --from demo --user ann",
+            "caribou servers",
+            "caribou demo --once",
+            "caribou config schema",
+        ] {
+            CommandLine::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
+    }
+
+    #[test]
+    fn arguments_are_given_one_way_only() {
+        let line = "caribou tools call add --arg a=1 --args-json {}";
+        let error = CommandLine::try_parse_from(line.split(' ')).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+    }
+}

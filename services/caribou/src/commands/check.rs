@@ -1,0 +1,115 @@
+//! `caribou check`: everything that is wrong with both configuration files, at once. Starts nothing.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use caribou_core::config::Severity;
+use clap::Args;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::arguments::SettingsArguments;
+use super::output;
+use crate::assemble;
+use crate::settings::{Problem, Settings, require_loopback};
+
+#[derive(Debug, Args)]
+pub(in crate::commands) struct Arguments {
+    #[command(flatten)]
+    settings: SettingsArguments,
+    /// Check this address as well
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<SocketAddr>,
+    /// Print the problems as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found.
+#[derive(Default, Serialize)]
+struct Found {
+    /// Whether a replica would start and serve every server.
+    ok: bool,
+    /// The file that names the servers, if there is one.
+    extensions: Option<String>,
+    /// Servers that would be served.
+    servers: usize,
+    /// Servers that would be left out.
+    dropped: usize,
+    /// All problems, those of the settings first.
+    problems: Vec<Value>,
+    #[serde(skip)]
+    lines: Vec<String>,
+}
+
+impl Found {
+    fn add(&mut self, problem: &(impl Serialize + std::fmt::Display), severity: Severity) {
+        self.ok &= severity != Severity::Error;
+        self.lines.push(problem.to_string());
+        self.problems.push(serde_json::to_value(problem).unwrap_or_default());
+    }
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let mut found = Found { ok: true, ..Found::default() };
+    let loaded = arguments.settings.load(arguments.listen)?;
+    for problem in loaded.problems.iter().chain(&reachable(&loaded.settings)) {
+        found.add(problem, problem.severity);
+    }
+    check_servers(&loaded.settings, &mut found)?;
+    if arguments.json {
+        output::line(serde_json::to_string(&found)?)?;
+    } else {
+        show(&found)?;
+    }
+    Ok(if found.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// An address that `serve` would refuse.
+fn reachable(settings: &Settings) -> Option<Problem> {
+    require_loopback(settings.listen).err().map(|refused| Problem {
+        severity: Severity::Error,
+        file: "settings".to_owned(),
+        line: None,
+        column: None,
+        path: "$.listen".to_owned(),
+        what: refused.to_string(),
+        mend: "listen on 127.0.0.1".to_owned(),
+    })
+}
+
+fn check_servers(settings: &Settings, found: &mut Found) -> anyhow::Result<()> {
+    let Some(file) = assemble::find_servers(settings)? else { return Ok(()) };
+    found.extensions = Some(file.found.path.display().to_string());
+    let problems = match assemble::understand(&file.source()) {
+        Ok(document) => {
+            let enabled = document.servers.iter().filter(|server| server.config.as_ref().is_ok_and(|c| c.enabled));
+            found.servers = enabled.count();
+            found.dropped = document.servers.iter().filter(|server| server.config.is_err()).count();
+            document.problems
+        }
+        Err(problems) => {
+            found.ok = false;
+            problems
+        }
+    };
+    found.ok &= found.dropped == 0;
+    for problem in &problems {
+        found.add(problem, problem.severity);
+    }
+    Ok(())
+}
+
+fn show(found: &Found) -> std::io::Result<()> {
+    for line in &found.lines {
+        output::line(line)?;
+    }
+    match &found.extensions {
+        None => output::line("no file names any servers: write extensions_config.json, or name one by --extensions")?,
+        Some(file) => {
+            let Found { servers, dropped, .. } = found;
+            output::line(format_args!("{file}: {servers} servers to serve, {dropped} left out"))?;
+        }
+    }
+    output::line(if found.ok { "all is well" } else { "there are errors" })
+}

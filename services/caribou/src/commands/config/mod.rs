@@ -1,0 +1,3 @@
+//! `caribou config`: what can be configured.
+
+pub(super) mod schema;

@@ -1,0 +1,200 @@
+//! The replica that a command talks to: one that runs already, or one inside this process.
+//!
+//! Both are asked by the same HTTP requests, the inner one without a socket, so a command shows the same either way.
+//! Answers and waits are bounded (invariant B1).
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::{Method, Request, Response, header};
+use caribou_core::bounds;
+use serde::Deserialize;
+use tower::ServiceExt as _;
+
+use super::arguments::{SettingsArguments, Target};
+use super::output;
+use super::usage::Usage;
+use crate::assemble::{self, Replica};
+use crate::settings::{Log, Settings};
+use crate::telemetry::Telemetry;
+
+/// The largest answer a command reads: the tools of many servers, far above one message of one.
+const MAX_ANSWER_BYTES: usize = 16 * bounds::MAX_MESSAGE_BYTES;
+
+/// How long a replica may take to accept a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// How much longer than the longest call an answer may take.
+const MARGIN: Duration = Duration::from_secs(30);
+
+/// Where requests go.
+pub(super) enum Gateway {
+    /// To a replica that runs.
+    Remote {
+        client: reqwest::Client,
+        /// Its URL without the slash at the end.
+        base: String,
+    },
+    /// To the replica in this process.
+    Local { router: Router, replica: Box<Replica>, telemetry: Telemetry },
+}
+
+/// What a failed request says about itself.
+#[derive(Deserialize)]
+struct Problem {
+    detail: String,
+    code: String,
+}
+
+impl Gateway {
+    /// The replica that these arguments name.
+    ///
+    /// # Errors
+    /// When the settings or the servers' configuration are wrong, or the replica cannot be started.
+    pub(super) async fn open(target: &Target) -> anyhow::Result<Self> {
+        match &target.server {
+            Some(url) => Self::remote(url),
+            None => Self::local(&target.settings).await,
+        }
+    }
+
+    fn remote(url: &reqwest::Url) -> anyhow::Result<Self> {
+        if !matches!(url.scheme(), "http" | "https") {
+            bail!(Usage("the address of a replica starts with http:// or https://"));
+        }
+        // What stands in a URL is printed in errors and kept in histories.
+        if !url.username().is_empty() || url.password().is_some() {
+            bail!(Usage("the address of a replica holds no user and no password"));
+        }
+        // A replica is on this machine or behind a tunnel: never behind the proxy that the environment names.
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .connect_timeout(CONNECT)
+            .timeout(bounds::CALL_MAX + MARGIN)
+            .tcp_nodelay(true)
+            .build()?;
+        Ok(Self::Remote { client, base: url.as_str().trim_end_matches('/').to_owned() })
+    }
+
+    async fn local(arguments: &SettingsArguments) -> anyhow::Result<Self> {
+        let settings = for_one_command(assemble::accept(arguments.load(None)?)?);
+        let telemetry = Telemetry::start(&settings.log)?;
+        let servers = assemble::read_servers(&settings)?;
+        Ok(Self::inside(Replica::start(&settings, servers).await?, &settings, telemetry))
+    }
+
+    /// The replica in this process.
+    pub(super) fn inside(replica: Replica, settings: &Settings, telemetry: Telemetry) -> Self {
+        let router = replica.router(settings, telemetry.metrics.clone());
+        Self::Local { router, replica: Box::new(replica), telemetry }
+    }
+
+    /// Asks for a document.
+    ///
+    /// # Errors
+    /// When the replica cannot be reached, or refuses.
+    pub(super) async fn get(&self, path: &str) -> anyhow::Result<Bytes> {
+        whole(self.send(Method::GET, path, None, "application/json").await?).await
+    }
+
+    /// Asks for something to be done that is named by the path alone.
+    ///
+    /// # Errors
+    /// When the replica cannot be reached, or refuses.
+    pub(super) async fn delete(&self, path: &str) -> anyhow::Result<Bytes> {
+        whole(self.send(Method::DELETE, path, None, "application/json").await?).await
+    }
+
+    /// Sends a JSON body and reads the answer whole.
+    ///
+    /// # Errors
+    /// When the replica cannot be reached, or refuses.
+    pub(super) async fn post(&self, path: &str, body: String) -> anyhow::Result<Bytes> {
+        whole(self.send(Method::POST, path, Some(body), "application/json").await?).await
+    }
+
+    /// Sends a JSON body and hands the answer's stream over.
+    ///
+    /// # Errors
+    /// When the replica cannot be reached, or refuses.
+    pub(super) async fn post_streaming(&self, path: &str, body: String) -> anyhow::Result<Body> {
+        Ok(self.send(Method::POST, path, Some(body), "text/event-stream").await?.into_body())
+    }
+
+    /// Closes everything that was started for this command. A replica that ran before goes on.
+    pub(super) async fn close(self) {
+        if let Self::Local { replica, telemetry, .. } = self {
+            output::wait("closing the sessions", replica.stop()).await;
+            telemetry.flush().await;
+        }
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<String>,
+        accept: &str,
+    ) -> anyhow::Result<Response<Body>> {
+        let base = match self {
+            Self::Remote { base, .. } => base,
+            Self::Local { .. } => "",
+        };
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("{base}{path}"))
+            .header(header::ACCEPT, accept)
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(body.unwrap_or_default())?;
+        let response = match self {
+            Self::Remote { client, base } => {
+                let asked = client.execute(request.try_into()?).await.map_err(reqwest::Error::without_url);
+                let response = asked.with_context(|| format!("cannot reach a replica at {base}"))?;
+                Response::<reqwest::Body>::from(response).map(Body::new)
+            }
+            Self::Local { router, .. } => router.clone().oneshot(request.map(Body::from)).await?,
+        };
+        accepted(response).await
+    }
+}
+
+async fn accepted(response: Response<Body>) -> anyhow::Result<Response<Body>> {
+    if response.status().is_success() {
+        return Ok(response);
+    }
+    let status = response.status();
+    match serde_json::from_slice::<Problem>(&whole(response).await?) {
+        Ok(problem) => Err(refused(&problem)),
+        Err(_) => bail!("the answer is {status}, and not from Caribou"),
+    }
+}
+
+/// A refusal as it came, from its JSON text.
+pub(super) fn refusal(text: &str) -> anyhow::Error {
+    match serde_json::from_str::<Problem>(text) {
+        Ok(problem) => refused(&problem),
+        Err(error) => error.into(),
+    }
+}
+
+fn refused(problem: &Problem) -> anyhow::Error {
+    anyhow::anyhow!("{} ({})", problem.detail, problem.code)
+}
+
+async fn whole(response: Response<Body>) -> anyhow::Result<Bytes> {
+    axum::body::to_bytes(response.into_body(), MAX_ANSWER_BYTES).await.context("the answer broke off or is too large")
+}
+
+/// Settings of a replica that lives for one command: its log is only for what the answer does not tell, unless
+/// something else was asked for, and a listing waits for every server, because there is no later.
+fn for_one_command(mut settings: Settings) -> Settings {
+    if settings.log == Log::default() {
+        settings.log.level = "error".to_owned();
+    }
+    let patience = (bounds::SESSION_INIT + MARGIN).as_secs_f64();
+    settings.calls.list_wait_seconds = settings.calls.list_wait_seconds.max(patience);
+    settings.catalog.discover_at_start = false;
+    settings
+}

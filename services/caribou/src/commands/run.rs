@@ -1,0 +1,50 @@
+//! From the command line to an exit code.
+
+use std::io::{ErrorKind, Write as _};
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use super::arguments::{Command, CommandLine, ConfigCommand, ToolsCommand};
+use super::usage::{self, Usage};
+use super::{check, config, demo, serve, servers, sessions, tools};
+
+/// Runs the command that this process was started for.
+pub(crate) fn run() -> ExitCode {
+    // clap itself prints help and wrong usage, and ends the process with 0 or 2.
+    let command = CommandLine::parse().command;
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error.into()),
+    };
+    let done = runtime.block_on(execute(command));
+    // A blocking read that never ends must not hold the exit.
+    runtime.shutdown_background();
+    done.unwrap_or_else(|error| failed(&error))
+}
+
+async fn execute(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Serve(arguments) => serve::run(arguments).await,
+        Command::Check(arguments) => check::run(&arguments),
+        Command::Tools(ToolsCommand::List(arguments)) => tools::list::run(arguments).await,
+        Command::Tools(ToolsCommand::Call(arguments)) => tools::call::run(arguments).await,
+        Command::Sessions(arguments) => sessions::run(arguments).await,
+        Command::Servers(arguments) => servers::run(arguments).await,
+        Command::Demo(arguments) => demo::run(arguments).await,
+        Command::Config(ConfigCommand::Schema(arguments)) => config::schema::run(&arguments),
+    }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    let reader_left = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+    };
+    // `caribou tools list | head -1` is no failure.
+    if error.chain().any(reader_left) {
+        return ExitCode::SUCCESS;
+    }
+    // Nobody can be told when stderr is gone too.
+    let _ = writeln!(std::io::stderr(), "error: {error:#}");
+    if error.is::<Usage>() { ExitCode::from(usage::EXIT) } else { ExitCode::FAILURE }
+}

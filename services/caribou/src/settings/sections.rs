@@ -1,0 +1,261 @@
+//! What can be set, its default and its bounds. The doc comments are the descriptions of the published schema.
+//!
+//! Bounds of the runtime come from `caribou_core::bounds`, which holds the reason for each number.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use caribou_core::bounds;
+use garde::Validate;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The port of `listen` when nothing else is said.
+const DEFAULT_PORT: u16 = 8750;
+
+/// A year: no wait of ours is meant to be longer, and every number of seconds below it fits a clock.
+const LONGEST_SECONDS: f64 = 31_536_000.0;
+
+/// A millisecond, the resolution of our timers.
+const SHORTEST_SECONDS: f64 = 0.001;
+
+/// Settings of one Caribou replica. Every one can also be given as an environment variable: `CARIBOU_` and its path
+/// in capitals with underscores, such as `CARIBOU_SESSIONS_MAX_LIVE`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Validate)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// Address and port that REST is served on. Port 0 takes a free one. Only loopback addresses are accepted until
+    /// callers can be told apart.
+    #[garde(skip)]
+    #[schemars(with = "String")]
+    pub listen: SocketAddr,
+    /// Folder for what Caribou keeps on disk; nothing yet. A relative path in a file counts from that file's folder.
+    #[garde(skip)]
+    pub data_dir: PathBuf,
+    /// The file that names the MCP servers. When absent it is searched for: `extensions_config.json`, then
+    /// `mcp_config.json`, in the project's folder.
+    #[garde(skip)]
+    pub extensions_config_path: Option<PathBuf>,
+    /// Sessions with upstream servers.
+    #[garde(dive)]
+    pub sessions: Sessions,
+    /// Tool calls.
+    #[garde(dive)]
+    pub calls: Calls,
+    /// Child processes.
+    #[garde(dive)]
+    pub stdio: Stdio,
+    /// The Model Context Protocol.
+    #[garde(dive)]
+    pub protocol: Protocol,
+    /// The list of tools.
+    #[garde(dive)]
+    pub catalog: Catalog,
+    /// What is logged, on stderr.
+    #[garde(dive)]
+    pub log: Log,
+    /// The REST interface.
+    #[garde(dive)]
+    pub rest: Rest,
+}
+
+/// Sessions with upstream servers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Validate)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sessions {
+    /// Sessions that own a child process, those being created counted. When all are taken, the one idle for longest
+    /// is closed.
+    #[garde(range(min = 1, max = 100_000))]
+    pub max_live: usize,
+    /// Sessions with remote servers.
+    #[garde(range(min = 1, max = 1_000_000))]
+    pub max_remote: usize,
+    /// Calls in flight in one session; more are refused as `busy`.
+    #[garde(range(min = 1, max = 100_000))]
+    pub max_calls_per_session: usize,
+    /// A session nobody called for this many seconds is closed.
+    #[garde(range(min = SHORTEST_SECONDS, max = LONGEST_SECONDS))]
+    pub idle_seconds: f64,
+    /// Child processes being brought up at once; the others queue. When absent: twice the number of cores.
+    #[garde(range(min = 1, max = 10_000))]
+    pub max_spawns: Option<usize>,
+}
+
+/// Tool calls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Validate)]
+#[serde(deny_unknown_fields, default)]
+pub struct Calls {
+    /// Calls in flight over all sessions; more are refused as `busy`.
+    #[garde(range(min = 1, max = 1_000_000))]
+    pub max_in_flight: usize,
+    /// The longest any call may take, whoever asks.
+    #[garde(range(min = SHORTEST_SECONDS, max = LONGEST_SECONDS))]
+    pub max_seconds: f64,
+    /// The longest call to a remote server that sets no bound of its own.
+    #[garde(range(min = SHORTEST_SECONDS, max = LONGEST_SECONDS))]
+    pub http_timeout_seconds: f64,
+    /// How long a listing waits for servers still being discovered; the others are served meanwhile.
+    #[garde(range(min = 0.0, max = LONGEST_SECONDS))]
+    pub list_wait_seconds: f64,
+}
+
+/// Child processes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Validate)]
+#[serde(deny_unknown_fields, default)]
+pub struct Stdio {
+    /// Environment variables handed to every child beside HOME, LOGNAME, PATH, SHELL, TERM, USER and the locale. As
+    /// one environment variable: names separated by commas.
+    #[garde(inner(length(min = 1)))]
+    pub inherit_env: Vec<String>,
+    /// How long a child may take to leave after its stdin was closed, and again after SIGTERM.
+    #[garde(range(min = 0.0, max = LONGEST_SECONDS))]
+    pub grace_seconds: f64,
+}
+
+/// The Model Context Protocol.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Validate)]
+#[serde(deny_unknown_fields, default)]
+pub struct Protocol {
+    /// How long a stdio server may take to answer whether it speaks the revision of 2026; afterwards it counts as an
+    /// older one.
+    #[garde(range(min = SHORTEST_SECONDS, max = LONGEST_SECONDS))]
+    pub probe_seconds: f64,
+}
+
+/// The list of tools.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Validate)]
+#[serde(deny_unknown_fields, default)]
+pub struct Catalog {
+    /// Ask all servers for their tools when Caribou starts, not only when somebody first asks for them.
+    #[garde(skip)]
+    pub discover_at_start: bool,
+}
+
+/// What is logged, on stderr.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Validate)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// Lines for people, or one JSON object a line.
+    #[garde(skip)]
+    pub format: LogFormat,
+    /// `error`, `warn`, `info`, `debug`, `trace`, or directives such as `info,caribou_mcp=debug`. The variable
+    /// `RUST_LOG` wins when it is set.
+    #[garde(custom(directives))]
+    pub level: String,
+}
+
+/// Who reads the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// A person.
+    #[default]
+    Human,
+    /// A program.
+    Json,
+}
+
+/// The REST interface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Validate)]
+#[serde(deny_unknown_fields, default)]
+pub struct Rest {
+    /// The largest request body, in bytes.
+    #[garde(range(min = 1_024, max = 1_073_741_824))]
+    pub max_body_bytes: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)),
+            data_dir: PathBuf::from(".caribou"),
+            extensions_config_path: None,
+            sessions: Sessions::default(),
+            calls: Calls::default(),
+            stdio: Stdio::default(),
+            protocol: Protocol::default(),
+            catalog: Catalog::default(),
+            log: Log::default(),
+            rest: Rest::default(),
+        }
+    }
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self {
+            max_live: bounds::MAX_LIVE_SESSIONS,
+            max_remote: bounds::MAX_REMOTE_SESSIONS,
+            max_calls_per_session: bounds::MAX_CALLS_PER_SESSION,
+            idle_seconds: bounds::SESSION_IDLE.as_secs_f64(),
+            max_spawns: None,
+        }
+    }
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self {
+            max_in_flight: bounds::MAX_CALLS,
+            max_seconds: bounds::CALL_MAX.as_secs_f64(),
+            http_timeout_seconds: bounds::HTTP_CALL.as_secs_f64(),
+            list_wait_seconds: bounds::LIST_WAIT.as_secs_f64(),
+        }
+    }
+}
+
+impl Default for Stdio {
+    fn default() -> Self {
+        Self { inherit_env: Vec::new(), grace_seconds: bounds::CHILD_GRACE.as_secs_f64() }
+    }
+}
+
+impl Default for Protocol {
+    fn default() -> Self {
+        Self { probe_seconds: bounds::ERA_PROBE.as_secs_f64() }
+    }
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self { discover_at_start: true }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { format: LogFormat::Human, level: "info".to_owned() }
+    }
+}
+
+impl Default for Rest {
+    fn default() -> Self {
+        Self { max_body_bytes: bounds::MAX_MESSAGE_BYTES }
+    }
+}
+
+impl Settings {
+    /// What the runtime is told.
+    pub fn runtime_options(&self) -> caribou_runtime::Options {
+        let defaults = caribou_runtime::Options::default();
+        caribou_runtime::Options {
+            max_live_sessions: self.sessions.max_live,
+            max_remote_sessions: self.sessions.max_remote,
+            max_calls_per_session: self.sessions.max_calls_per_session,
+            session_idle: Duration::from_secs_f64(self.sessions.idle_seconds),
+            max_spawns: self.sessions.max_spawns.unwrap_or(defaults.max_spawns),
+            max_calls: self.calls.max_in_flight,
+            call_max: Duration::from_secs_f64(self.calls.max_seconds),
+            http_call_timeout: Duration::from_secs_f64(self.calls.http_timeout_seconds),
+            list_wait: Duration::from_secs_f64(self.calls.list_wait_seconds),
+        }
+    }
+}
+
+fn directives(text: &str, _: &()) -> garde::Result {
+    match tracing_subscriber::EnvFilter::try_new(text) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(garde::Error::new("not a log level")),
+    }
+}
