@@ -1,1 +1,25 @@
-//! placeholder
+//! What the tests of Caribou are written with: the product as a process, scriptable servers, and waiting.
+//!
+//! Owns nothing of the product and repeats none of its rules: a fake here speaks MCP by its own code, so that one
+//! misreading cannot hide on both sides. A helper that cannot do its work panics with what is missing and how to get
+//! it; it never skips.
+
+pub mod answer;
+pub mod caribou;
+pub mod eventually;
+pub mod fake;
+pub mod home;
+pub mod network;
+pub mod postgres;
+pub mod process;
+pub mod redis;
+pub mod servers;
+pub mod third_party;
+
+pub use answer::Answer;
+pub use caribou::{Caribou, Setup};
+pub use eventually::eventually;
+pub use fake::{HttpFake, Script, StdioFake};
+pub use home::Home;
+pub use postgres::Postgres;
+pub use redis::Redis;

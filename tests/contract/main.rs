@@ -1,0 +1,13 @@
+//! Every rule that callers and operators can observe, against the real binary over real HTTP.
+//!
+//! One replica, its own folder and port. Each test is named by what it promises; where a rule has a paragraph in the
+//! contract, its comment names it.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
+
+mod calls;
+mod children;
+mod commands;
+mod configuration;
+mod operations;
+mod sessions;

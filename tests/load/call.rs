@@ -1,0 +1,164 @@
+//! The ways to call the echo, and callers over HTTP.
+//!
+//! Owns the requests and the check of their answers. A caller sends the same bytes again and again, prepared once. An
+//! answer that is not the echo is a failed call; a broken connection ends the run. Keeps no invariant.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use caribou_core::era::{Era, LATEST_LEGACY_VERSION, MODERN_VERSION};
+use clap::ValueEnum;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::http1::{self, Connection};
+use crate::sample::Samples;
+
+const MESSAGE: &str = "hello from the load generator";
+
+/// What the body of every good answer holds, whoever passed it on.
+const ECHOED: &str = r#""text":"hello from the load generator""#;
+
+/// One way to call the echo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Path {
+    /// Straight to the HTTP echo.
+    DirectHttp,
+    /// Through Caribou's REST to the HTTP echo.
+    CaribouHttp,
+    /// Straight to the stdio echo, all calls in flight on one pipe.
+    DirectStdio,
+    /// Through Caribou's REST to the stdio echo.
+    CaribouStdio,
+}
+
+impl Path {
+    /// Each direct way before the way through Caribou.
+    pub(crate) const ALL: [Self; 4] = [Self::DirectHttp, Self::CaribouHttp, Self::DirectStdio, Self::CaribouStdio];
+
+    /// Whether Caribou takes part.
+    pub(crate) fn is_through_caribou(self) -> bool {
+        matches!(self, Self::CaribouHttp | Self::CaribouStdio)
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::DirectHttp => "direct-http",
+            Self::CaribouHttp => "caribou-http",
+            Self::DirectStdio => "direct-stdio",
+            Self::CaribouStdio => "caribou-stdio",
+        })
+    }
+}
+
+/// Calls over a connection of its own, one after the other.
+pub(crate) struct HttpCaller {
+    connection: Connection,
+    request: Vec<u8>,
+}
+
+impl HttpCaller {
+    /// A caller of the HTTP echo itself, with a session of its own where the era has sessions.
+    ///
+    /// # Errors
+    /// The echo cannot be reached or does not open a session.
+    pub(crate) fn direct(echo: SocketAddr, era: Era) -> anyhow::Result<Self> {
+        let mut connection = Connection::open(echo)?;
+        let body = tools_call(era, 1);
+        let request = match era {
+            Era::Modern => post(
+                echo,
+                &[("mcp-protocol-version", MODERN_VERSION), ("mcp-method", "tools/call"), ("mcp-name", "echo")],
+                &body,
+            ),
+            Era::Legacy => {
+                let answer = connection.exchange(&post(echo, &[], &initialize()))?;
+                let session = answer.header("mcp-session-id").context("the echo minted no session")?.to_owned();
+                let headers = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", LATEST_LEGACY_VERSION)];
+                let status = connection.exchange(&post(echo, &headers, INITIALIZED))?.status;
+                ensure!(status == 202, "the echo answered {status} to initialized");
+                post(echo, &headers, &body)
+            }
+        };
+        Ok(Self { connection, request })
+    }
+
+    /// A caller of `tool` through Caribou, for one thread.
+    ///
+    /// # Errors
+    /// Caribou cannot be reached.
+    pub(crate) fn through(caribou: SocketAddr, tool: &str, thread: &str) -> anyhow::Result<Self> {
+        let arguments = json!({ "message": MESSAGE });
+        let body = json!({ "name": tool, "arguments": arguments, "user_id": "load", "thread_id": thread });
+        let request = http1::post(caribou, "/api/mcp/tools/call", &[], &body.to_string());
+        Ok(Self { connection: Connection::open(caribou)?, request })
+    }
+
+    /// Calls once; the inner error is an answer that is not the echo.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub(crate) fn call(&mut self) -> anyhow::Result<Result<(), String>> {
+        let answer = self.connection.exchange(&self.request)?;
+        let good = answer.status == 200 && is_echo(answer.body);
+        Ok(if good { Ok(()) } else { Err(format!("{} {}", answer.status, answer.body)) })
+    }
+
+    /// Calls until `end`; the last call may end after it.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub(crate) fn run(&mut self, end: Instant) -> anyhow::Result<Samples> {
+        let mut samples = Samples::default();
+        let mut start = Instant::now();
+        while start < end {
+            let outcome = self.call()?;
+            let now = Instant::now();
+            match outcome {
+                Ok(()) => samples.answered(now - start),
+                Err(answer) => samples.failed(|| answer),
+            }
+            start = now;
+        }
+        Ok(samples)
+    }
+}
+
+/// Whether an answer holds the message that was sent.
+pub(crate) fn is_echo(body: &str) -> bool {
+    body.contains(ECHOED)
+}
+
+/// The JSON-RPC request of one call.
+pub(crate) fn tools_call(era: Era, id: usize) -> String {
+    let arguments = json!({ "message": MESSAGE });
+    let mut params = json!({ "name": "echo", "arguments": arguments });
+    if era == Era::Modern {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+    }
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string()
+}
+
+/// The JSON-RPC request that opens a legacy session.
+pub(crate) fn initialize() -> String {
+    let client = json!({ "name": "load", "version": "1" });
+    let params = json!({ "protocolVersion": LATEST_LEGACY_VERSION, "capabilities": {}, "clientInfo": client });
+    json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }).to_string()
+}
+
+/// The notification that follows it.
+pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+fn post(echo: SocketAddr, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
+    let mut all = vec![("accept", "application/json, text/event-stream")];
+    all.extend(headers);
+    http1::post(echo, "/mcp", &all, body)
+}

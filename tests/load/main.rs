@@ -1,0 +1,119 @@
+//! The load generator: what a call through Caribou costs, side by side with the same call made directly.
+//!
+//! Owns the command line. It starts everything it measures itself: two echo servers (this binary under a hidden
+//! first argument) and a Caribou that is configured for both. Numbers of one run may be compared with one another;
+//! numbers of two runs only as ratios, because the machine differs.
+//!
+//! Any failure before a measurement ends the run with its reason; a call that fails within one is counted, shown, and
+//! makes the run end with an error. Keeps no invariant; a refusal by Caribou (B1) shows up as a failed call.
+
+mod call;
+
+mod echo;
+mod http1;
+mod pipe;
+mod proc;
+mod report;
+mod run;
+mod sample;
+mod sessions;
+mod started;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use caribou_core::era::Era;
+use clap::{Args, Parser, Subcommand};
+
+use crate::call::Path;
+
+/// Measures what a call through Caribou costs, beside the same call made directly.
+#[derive(Parser)]
+#[command(name = "load", args_conflicts_with_subcommands = true)]
+struct Arguments {
+    #[command(flatten)]
+    plan: Plan,
+    #[command(subcommand)]
+    echo: Option<Echo>,
+}
+
+/// What is measured.
+#[derive(Args)]
+struct Plan {
+    /// The Caribou to measure; by default the one built beside this program.
+    #[arg(long, value_name = "FILE")]
+    caribou: Option<PathBuf>,
+    /// Seconds of load for each line of the table. CPU time is counted in steps of 10 ms: give it several.
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=600))]
+    seconds: u64,
+    /// Calls in flight, one line each.
+    #[arg(long, value_delimiter = ',', default_value = "1,8,64", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    concurrency: Vec<u16>,
+    /// Ways to call.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Path::ALL)]
+    paths: Vec<Path>,
+    /// Idle sessions to open with the HTTP echo; 0 skips.
+    #[arg(long, default_value_t = 200)]
+    http_sessions: usize,
+    /// Idle sessions to open with the stdio echo, each a child process; 0 skips.
+    #[arg(long, default_value_t = 20)]
+    stdio_sessions: usize,
+    /// The echo servers speak revision 2026-07-28 instead of 2025-11-25.
+    #[arg(long)]
+    modern: bool,
+    /// Print the figures as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Plan {
+    fn era(&self) -> Era {
+        era(self.modern)
+    }
+
+    fn seconds(&self) -> Duration {
+        Duration::from_secs(self.seconds)
+    }
+}
+
+/// The echo servers, started by the generator and by the Caribou it measures.
+#[derive(Subcommand)]
+enum Echo {
+    /// A minimal streamable-HTTP MCP server.
+    #[command(hide = true)]
+    EchoHttp {
+        #[arg(long)]
+        modern: bool,
+    },
+    /// The same over stdin and stdout.
+    #[command(hide = true)]
+    EchoStdio {
+        #[arg(long)]
+        modern: bool,
+    },
+}
+
+fn era(modern: bool) -> Era {
+    if modern { Era::Modern } else { Era::Legacy }
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let arguments = Arguments::parse();
+    match arguments.echo {
+        Some(Echo::EchoHttp { modern }) => echo::serve_http(era(modern)).map(|()| ExitCode::SUCCESS),
+        Some(Echo::EchoStdio { modern }) => echo::serve_stdio(era(modern)).map(|()| ExitCode::SUCCESS),
+        None => measure(&arguments.plan),
+    }
+}
+
+fn measure(plan: &Plan) -> anyhow::Result<ExitCode> {
+    let report = run::run(plan)?;
+    if plan.json {
+        println!("{}", serde_json::to_string_pretty(&report).context("writing the report")?);
+    } else {
+        print!("{report}");
+    }
+    Ok(if report.failed() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

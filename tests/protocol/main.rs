@@ -1,0 +1,15 @@
+//! What crosses Caribou's borders: framing, eras, limits, hostile servers, and servers that others wrote.
+//!
+//! The first modules test the tests' own fakes and private servers, since everything else leans on them.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
+
+mod fake_over_http;
+mod fake_over_stdio;
+mod private_servers;
+
+mod eras;
+mod listing;
+mod over_http;
+mod over_stdio;
+mod third_party;
