@@ -101,13 +101,52 @@ async fn a_child_sees_only_the_environment_it_was_given() {
     let fake = StdioFake::new(setup.home(), "fake", json!({ "calls": { "env": [{ "text": "$ENV" }] } }));
     let caribou = setup.server("fake", fake.entry()).start().await;
     let seen: Value = serde_json::from_str(&caribou.call("fake_env", json!({})).await.text()).unwrap();
-    let allowed =
-        ["FAKE_LOG", "FAKE_SCRIPT", "WANTED", "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LANGUAGE"];
+    let allowed = [
+        "FAKE_LOG",
+        "FAKE_SCRIPT",
+        "WANTED",
+        "HOME",
+        "LOGNAME",
+        "PATH",
+        "SHELL",
+        "TERM",
+        "USER",
+        "LANG",
+        "LANGUAGE",
+        "TMPDIR",
+        "TMP",
+        "TEMP",
+    ];
     for name in seen.as_object().unwrap().keys() {
         let known = allowed.contains(&name.as_str()) || name.starts_with("LC_") || name.starts_with("CARIBOU_");
         assert!(known, "{name} reached the child");
     }
     assert_eq!(seen["WANTED"], "yes");
+}
+
+/// Contract 4.6.
+#[tokio::test]
+async fn a_thread_has_its_own_working_and_temporary_folder() {
+    let setup = Setup::new();
+    let calls = json!({ "cwd": [{ "text": "$CWD" }], "env": [{ "text": "$ENV" }] });
+    let fake = StdioFake::new(setup.home(), "fake", json!({ "calls": calls }));
+    let own = StdioFake::new(setup.home(), "own", json!({ "calls": calls }));
+    let members = json!({ "cwd": setup.home().path(), "env": { "TMPDIR": "/dev/shm" } });
+    let caribou = setup.server("fake", fake.entry()).server("own", own.entry_with(members)).start().await;
+    let mut folders = Vec::new();
+    for thread in ["a", "b"] {
+        let folder = caribou.call_in(thread, "fake_cwd", json!({})).await.text();
+        let env: Value = serde_json::from_str(&caribou.call_in(thread, "fake_env", json!({})).await.text()).unwrap();
+        assert!(folder.contains(thread) && folder.ends_with("/user-data/workspace"), "{folder}");
+        for name in ["TMPDIR", "TMP", "TEMP"] {
+            assert_eq!(env[name], format!("{folder}/.mcp/tmp"), "{name}");
+        }
+        folders.push(folder);
+    }
+    assert_ne!(folders[0], folders[1]);
+    assert_eq!(caribou.call("own_cwd", json!({})).await.text(), caribou.home().path().display().to_string());
+    let env: Value = serde_json::from_str(&caribou.call("own_env", json!({})).await.text()).unwrap();
+    assert_eq!(env["TMPDIR"], "/dev/shm");
 }
 
 #[tokio::test]

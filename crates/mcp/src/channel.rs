@@ -1,16 +1,19 @@
 //! One opened transport to a server, below the meaning of MCP.
 //!
 //! Owns what a transport must offer so that one session works over all of them: requests matched with their answers,
-//! notices, a close that leaves nothing behind. Knows no tool and no handshake. A request is written at most once
-//! (invariant S2); when the transport ends every request in flight fails at once.
+//! notices, a close that leaves nothing behind; and what every bring-up is given and how it is stopped. Knows no tool
+//! and no handshake. A request is written at most once (invariant S2); when the transport ends every request in flight
+//! fails at once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use caribou_core::config::ServerConfig;
 use caribou_ports::BoxFuture;
-use caribou_ports::mcp::{CallError, Disconnect, SessionFacts, ToolListing};
+use caribou_ports::mcp::{CallError, Disconnect, OpenError, SessionFacts, ToolListing};
+use caribou_ports::workspace::ThreadFolder;
 use serde_json::value::RawValue;
+use tracing::warn;
 
 use crate::era::memory::EraMemory;
 use crate::server_asks::ServerAsks;
@@ -92,6 +95,8 @@ pub(crate) struct Opening {
     pub(crate) server: Arc<ServerConfig>,
     /// Whose session it is, for markers and logs.
     pub(crate) label: String,
+    /// Where a child of this session keeps its files.
+    pub(crate) folder: Option<ThreadFolder>,
     /// Whether to keep a standing stream for `list_changed` where the transport needs one for it.
     pub(crate) watch_lists: bool,
     /// Answers what the server asks, routes what it tells.
@@ -119,5 +124,31 @@ impl Awaited {
     /// What it waits for.
     pub(crate) fn what(&self) -> &'static str {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why a bring-up must not go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Its bound has passed.
+    TimedOut(Duration),
+    /// Nobody wants the session any more.
+    Abandoned,
+}
+
+impl Stop {
+    /// As the error of the bring-up, which names the server, the bound, what was waited for and the last lines of
+    /// stderr (contract 4.5).
+    pub(crate) fn into_open_error(self, opening: &Opening, stderr: &str) -> OpenError {
+        let Self::TimedOut(bound) = self else { return OpenError::Abandoned };
+        let (server, awaited) = (&opening.server.name, opening.awaited.what());
+        warn!(%server, ?bound, awaited, "a session was not ready in time");
+        let mut message =
+            format!("server `{server}` was not ready within `session_init_timeout` ({bound:?}): waited for {awaited}");
+        if !stderr.is_empty() {
+            message.push_str("; last lines of its stderr:\n");
+            message.push_str(stderr);
+        }
+        OpenError::Timeout { message }
     }
 }

@@ -14,13 +14,13 @@ use caribou_ports::BoxFuture;
 use caribou_ports::guard::ChildHost;
 use caribou_ports::mcp::{Connector, OpenError, OpenSession, Session};
 
-use crate::channel::{Awaited, Opened, Opening};
+use crate::channel::{Awaited, Opened, Opening, Stop};
 use crate::era::memory::EraMemory;
 use crate::error::UpstreamsError;
 use crate::server_asks::ServerAsks;
 use crate::session::ChannelSession;
 use crate::transport::http::Remotes;
-use crate::transport::stdio::{self, Launcher, Stop};
+use crate::transport::stdio::{self, Launcher};
 use crate::transport::{http, http_sse};
 use crate::wire::limits::ENVELOPE_BYTES;
 
@@ -85,6 +85,7 @@ impl Upstreams {
             asks: Arc::new(ServerAsks::new(&server, Arc::clone(&request.events))),
             server,
             label: request.label.clone(),
+            folder: request.folder.clone(),
             watch_lists: request.watch_lists,
             eras: Arc::clone(&self.eras),
             era_probe: patience,
@@ -130,7 +131,7 @@ async fn connect(
     opening.awaited.now("a connection");
     tokio::select! {
         opened = connecting => opened,
-        stop = stop => Err(stop.into_open_error(opening.server.name.as_str(), opening.awaited.what(), "")),
+        stop = stop => Err(stop.into_open_error(opening, "")),
     }
 }
 
@@ -179,6 +180,7 @@ mod tests {
         OpenSession {
             server: Arc::new(server),
             label: "fake/ann:t1".to_owned(),
+            folder: None,
             timeout,
             abandoned: Box::pin(std::future::pending()),
             watch_lists: false,

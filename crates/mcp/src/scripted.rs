@@ -96,8 +96,7 @@ pub(crate) fn stdio_server(argv: &[&str]) -> ServerConfig {
         transport: Transport::Stdio(Stdio {
             command: (*command).to_owned(),
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
-            env: Vec::new(),
-            cwd: None,
+            ..Stdio::default()
         }),
         description: String::new(),
         routing: caribou_core::config::Routing::default(),
@@ -125,6 +124,7 @@ pub(crate) fn opening(server: ServerConfig) -> Opening {
     Opening {
         server: Arc::new(server),
         label: "fake/ann:t1".to_owned(),
+        folder: None,
         watch_lists: false,
         asks,
         eras: Arc::default(),

@@ -8,6 +8,7 @@ use std::pin::Pin;
 
 pub mod guard;
 pub mod mcp;
+pub mod workspace;
 
 /// A boxed future, so that ports can be used behind `dyn`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::BoxFuture;
 use crate::guard::Exit;
+use crate::workspace::ThreadFolder;
 
 /// Opens sessions.
 pub trait Connector: Send + Sync + 'static {
@@ -27,6 +28,8 @@ pub struct OpenSession {
     pub server: Arc<ServerConfig>,
     /// Whose session it is (`server/user:thread`), for markers and logs.
     pub label: String,
+    /// Where a child of this session keeps its files; `None` = it inherits our working directory.
+    pub folder: Option<ThreadFolder>,
     /// Bound of the whole bring-up; `None` = unbounded.
     pub timeout: Option<Duration>,
     /// Resolves when nobody wants the session any more; the bring-up is then undone and ends `Abandoned`.

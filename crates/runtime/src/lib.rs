@@ -19,4 +19,4 @@ pub use api::status::{ServerState, ServerStatus, SessionStatus};
 pub use caribou_ports::mcp::{Progress, ProgressSink};
 pub use error::{UpstreamError, VerbError};
 pub use options::Options;
-pub use start::Runtime;
+pub use start::{Outside, Runtime};

@@ -7,6 +7,7 @@ use caribou_core::config::ServerEntry;
 use caribou_core::failure::Code;
 use caribou_core::ids::BootId;
 use caribou_ports::mcp::Connector;
+use caribou_ports::workspace::ThreadFolders;
 use ractor::{Actor, ActorRef};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -16,6 +17,22 @@ use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::roles::{Role, Roles, Root};
 use crate::session::{Directory, EpochBook, Registry, RegistryMessage, Router};
+
+/// What a replica reaches the world by.
+#[derive(Clone)]
+pub struct Outside {
+    /// Opens sessions with servers.
+    pub connector: Arc<dyn Connector>,
+    /// Prepares the folders that children of a thread work in; `None` = they inherit our working directory.
+    pub folders: Option<Arc<dyn ThreadFolders>>,
+}
+
+impl<C: Connector> From<Arc<C>> for Outside {
+    /// Only a connector, for programs that embed the runtime.
+    fn from(connector: Arc<C>) -> Self {
+        Self { connector, folders: None }
+    }
+}
 
 /// One running replica. Cheap to clone; all clones are the same replica.
 #[derive(Clone)]
@@ -38,7 +55,7 @@ impl Runtime {
     pub async fn start(
         servers: Vec<ServerEntry>,
         options: Options,
-        connector: Arc<dyn Connector>,
+        outside: impl Into<Outside>,
         boot: BootId,
     ) -> Result<Self, VerbError> {
         let metrics = Arc::new(Metrics::new(&opentelemetry::global::meter("caribou")));
@@ -51,7 +68,7 @@ impl Runtime {
         };
         let registry = Registry {
             options: options.clone(),
-            connector,
+            outside: outside.into(),
             directory: router.directory.clone(),
             book: router.book.clone(),
             dirty: dirty.clone(),

@@ -4,6 +4,7 @@
 //! the start; a server that is configured wrongly is told loudly and left out.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -12,8 +13,8 @@ use caribou_core::config::{self, Document, Severity, Source};
 use caribou_core::ids::BootId;
 use caribou_mcp::{UpstreamOptions, Upstreams};
 use caribou_rest::RestOptions;
-use caribou_runtime::Runtime;
-use caribou_workspace::{ConfigText, Lookup};
+use caribou_runtime::{Outside, Runtime};
+use caribou_workspace::{ConfigText, FoldersBelow, Lookup};
 
 use crate::guard::{Guard, GuardOptions};
 use crate::settings::{Loaded, Settings};
@@ -25,6 +26,8 @@ pub(crate) struct Replica {
     pub(crate) runtime: Runtime,
     /// Kept so that the children live as long as the replica does.
     guard: Arc<Guard>,
+    /// Set as soon as the end begins, so that balancers look elsewhere.
+    pub(crate) stopping: Arc<AtomicBool>,
 }
 
 /// The settings, or one error that holds everything that is wrong with them.
@@ -108,18 +111,23 @@ impl Replica {
             },
             guard.clone(),
         )?;
-        let runtime = Runtime::start(document.servers, settings.runtime_options(), upstreams, boot).await?;
+        let folders = FoldersBelow::new(std::path::absolute(&settings.data_dir)?);
+        let outside = Outside { connector: upstreams, folders: Some(Arc::new(folders)) };
+        let runtime = Runtime::start(document.servers, settings.runtime_options(), outside, boot).await?;
         if settings.catalog.discover_at_start {
             runtime.discover_in_background();
         }
-        Ok(Self { runtime, guard })
+        Ok(Self { runtime, guard, stopping: Arc::default() })
     }
 
     /// The routes over this replica's verbs.
     pub(crate) fn router(&self, settings: &Settings, metrics: Metrics) -> Router {
+        let stopping = self.stopping.clone();
         let options = RestOptions {
             metrics: Arc::new(move || metrics.render()),
             max_body_bytes: settings.rest.max_body_bytes,
+            allowed_hosts: settings.rest.allowed_hosts.clone(),
+            ready: Arc::new(move || if stopping.load(Ordering::Relaxed) { Err("stopping".to_owned()) } else { Ok(()) }),
             ..RestOptions::default()
         };
         caribou_rest::router(self.runtime.clone(), options)
@@ -128,6 +136,6 @@ impl Replica {
     /// Closes every session, then lets the guard go. Resolves when no child is left.
     pub(crate) async fn stop(self) {
         self.runtime.stop().await;
-        drop(self.guard);
+        self.guard.stop().await;
     }
 }

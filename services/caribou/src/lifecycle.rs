@@ -5,6 +5,7 @@
 
 use std::net::SocketAddr;
 use std::process;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -46,8 +47,10 @@ pub(crate) async fn serve(
     telemetry: Telemetry,
     mut signals: Signals,
 ) -> anyhow::Result<()> {
-    let asked = async {
+    let stopping = replica.stopping.clone();
+    let asked = async move {
         signals.next().await;
+        stopping.store(true, Ordering::Relaxed);
         tracing::info!("stopping: calls in flight may finish; a second signal ends at once");
         tokio::spawn(async move {
             signals.next().await;

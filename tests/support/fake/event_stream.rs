@@ -112,8 +112,7 @@ pub(super) fn open(front: &Arc<Front>) -> Response<Body> {
 pub(super) async fn message(front: &Arc<Front>, raw: &str) -> Response<Body> {
     let Ok(incoming) = serde_json::from_str::<Incoming>(raw) else { return status(400, &[], "not JSON") };
     let (sender, mut outs) = mpsc::channel(16);
-    let server = Arc::clone(&front.server);
-    tokio::spawn(async move { server.take(&incoming, &Outlet::Http(sender), Context::default()).await });
+    tokio::spawn(front.server.accept(incoming, Outlet::Http(sender), Context::default()));
     let front = Arc::clone(front);
     tokio::spawn(async move {
         while let Some(out) = outs.recv().await {

@@ -189,7 +189,7 @@ impl Front {
         let context = Context { session_calls, ends_with_stream: incoming.is_modern(&self.server.script) };
         if incoming.id.is_none() {
             let (sender, _unused) = mpsc::channel(16);
-            self.server.take(&incoming, &Outlet::Http(sender), context).await;
+            self.server.accept(incoming, Outlet::Http(sender), context).await;
             return status(202, &[], "");
         }
         self.respond(incoming, context, session).await
@@ -250,9 +250,8 @@ impl Front {
         session: Option<String>,
     ) -> Response<Body> {
         let (sender, mut outs) = mpsc::channel(16);
-        let server = Arc::clone(&self.server);
         // A task of its own: a client that goes away must not end a legacy call.
-        tokio::spawn(async move { server.take(&incoming, &Outlet::Http(sender), context).await });
+        tokio::spawn(self.server.accept(incoming, Outlet::Http(sender), context));
         let mut response = if self.server.script.http.answers == Answers::Sse {
             match outs.recv().await {
                 Some(Out::Status(status)) => plain(&status),

@@ -50,8 +50,23 @@ impl Server {
         Arc::new(Self { script, log, tools, calls: AtomicU32::new(0), in_flight: Mutex::default() })
     }
 
+    /// Accepts one message. What it asks for is done by the future; that it can be cancelled holds from now on, so the
+    /// future may be spawned without losing a cancel that comes right after.
+    pub(super) fn accept(
+        self: &Arc<Self>,
+        incoming: Incoming,
+        outlet: Outlet,
+        context: Context,
+    ) -> BoxFuture<'static, ()> {
+        if incoming.method.as_deref() == Some("tools/call") {
+            lock(&self.in_flight).insert(incoming.id().to_owned(), Arc::default());
+        }
+        let server = Arc::clone(self);
+        async move { server.take(&incoming, &outlet, context).await }.boxed()
+    }
+
     /// Does everything one message asks for; resolves when its answer is given out.
-    pub(super) async fn take(&self, incoming: &Incoming, outlet: &Outlet, context: Context) {
+    async fn take(&self, incoming: &Incoming, outlet: &Outlet, context: Context) {
         let Some(method) = incoming.method.as_deref() else { return };
         if method == "notifications/cancelled" {
             let id = incoming.params()["requestId"].to_string();
@@ -86,8 +101,7 @@ impl Server {
     async fn call(&self, incoming: &Incoming, outlet: &Outlet, context: Context) {
         let name = incoming.params()["name"].as_str().unwrap_or_default().to_owned();
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let cancelled = Arc::new(Notify::new());
-        lock(&self.in_flight).insert(incoming.id().to_owned(), Arc::clone(&cancelled));
+        let cancelled = lock(&self.in_flight).get(incoming.id()).cloned().unwrap_or_default();
         let steps = self.script.calls.get(&name).map_or([Step::Default].as_slice(), Vec::as_slice);
         tokio::select! {
             () = self.run(steps, incoming, outlet, context) => self.log.add("finished", incoming.id()),

@@ -45,9 +45,8 @@ async fn run(server: Arc<Server>) {
     while let Some(line) = lines.recv().await {
         server.log.add("recv", &line);
         let incoming: Incoming = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        let (server, outlet) = (Arc::clone(&server), outlet.clone());
         let is_call = incoming.method.as_deref() == Some("tools/call");
-        let work = async move { server.take(&incoming, &outlet, Context::default()).await };
+        let work = server.accept(incoming, outlet.clone(), Context::default());
         if is_call {
             tokio::spawn(work);
         } else {

@@ -39,6 +39,7 @@ mod report;
 mod routing;
 mod server;
 mod server_entry;
+mod shared_state;
 mod stdio;
 mod toolset;
 mod web_address;

@@ -131,7 +131,7 @@ impl Transport {
 }
 
 /// A child process.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Stdio {
     /// The program: a name found on `PATH`, or a path.
     pub command: String,
@@ -139,8 +139,11 @@ pub struct Stdio {
     pub args: Vec<String>,
     /// Variables set on top of the safe list, in document order.
     pub env: Vec<(String, Secret)>,
-    /// Working directory, absolute; `None` = inherited.
+    /// Working directory, absolute; `None` = the thread's own folder.
     pub cwd: Option<PathBuf>,
+    /// Ours: variables that name a file or folder inside the thread's own folder, as a relative path. For servers
+    /// that keep their state in a file: each thread gets its own.
+    pub thread_files: Vec<(String, PathBuf)>,
 }
 
 impl fmt::Debug for Stdio {

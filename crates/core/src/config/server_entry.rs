@@ -14,7 +14,7 @@ use crate::bounds;
 use crate::era::Protocol;
 use crate::ids::ServerName;
 
-const STDIO_KEYS: [&str; 4] = ["command", "args", "env", "cwd"];
+const STDIO_KEYS: [&str; 5] = ["command", "args", "env", "cwd", "thread_files"];
 const REMOTE_KEYS: [&str; 7] =
     ["url", "headers", "oauth", "user_auth", "headers_from_context", "allowed_redirect_origins", "message_url"];
 const SHARED_KEYS: [&str; 14] = [
@@ -138,7 +138,7 @@ fn transport(server: &Fields<'_>, dir: &Path) -> Transport {
         Some(Kind::Sse) => Transport::Sse(remote::read(server, "sse")),
         Some(Kind::Http) => Transport::Http(remote::read(server, "http")),
         // Reported already; what stands here is never connected to.
-        None => Transport::Stdio(super::Stdio { command: String::new(), args: Vec::new(), env: Vec::new(), cwd: None }),
+        None => Transport::Stdio(super::Stdio::default()),
     }
 }
 

@@ -3,10 +3,10 @@
 //! Owns what they may hold and where relative paths start; starting the child and looking whether its directory
 //! exists are the connector's. Whatever is wrong costs the server.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::fields::{Field, Fields};
-use super::{Secret, Stdio};
+use super::{Secret, Stdio, shared_state};
 
 /// Reads them; `dir` is the folder of the configuration file.
 pub(super) fn read(server: &Fields<'_>, dir: &Path) -> Stdio {
@@ -17,7 +17,9 @@ pub(super) fn read(server: &Fields<'_>, dir: &Path) -> Stdio {
         refuse_nul(&field);
     }
     let command = command.map(|text| from_cwd(&text.value, cwd.as_deref())).unwrap_or_default();
-    Stdio { command, args: args(server), env: env(server), cwd }
+    let mut stdio = Stdio { command, args: args(server), env: env(server), cwd, thread_files: thread_files(server) };
+    shared_state::keep_apart(&mut stdio);
+    stdio
 }
 
 /// A relative program with a slash is found from `cwd`, not from where Caribou happens to run.
@@ -38,13 +40,32 @@ fn args(server: &Fields<'_>) -> Vec<String> {
 fn env(server: &Fields<'_>) -> Vec<(String, Secret)> {
     let mut env = Vec::new();
     for (name, field, text) in server.text_map("env") {
-        if name.is_empty() || name.contains(['=', '\0']) {
-            field.error("the name of a variable must not be empty or hold = or NUL", "");
-        }
-        refuse_nul(&field);
+        check_variable(name, &field);
         env.push((name.to_owned(), Secret::new(&*text.value)));
     }
     env
+}
+
+/// Our own `thread_files`: a variable of the child to a path inside its thread's folder.
+fn thread_files(server: &Fields<'_>) -> Vec<(String, PathBuf)> {
+    let mut files = Vec::new();
+    for (name, field, text) in server.text_map("thread_files") {
+        check_variable(name, &field);
+        let path = PathBuf::from(&*text.value);
+        let inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+        if !inside || path.as_os_str().is_empty() {
+            field.error("must be a relative path inside the thread's folder", "write it without a leading / and ..");
+        }
+        files.push((name.to_owned(), path));
+    }
+    files
+}
+
+fn check_variable(name: &str, field: &Field<'_>) {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        field.error("the name of a variable must not be empty or hold = or NUL", "");
+    }
+    refuse_nul(field);
 }
 
 /// Empty, null and an unset variable are the same as no `cwd` (contract 4.6).
@@ -115,6 +136,18 @@ mod tests {
             assert_eq!(stdio.cwd.as_deref().and_then(|cwd| cwd.to_str()), expected, "{cwd}");
         }
         assert_quiet(&[r#""command": "x", "cwd": "work""#]);
+    }
+
+    #[test]
+    fn files_of_a_thread_stay_inside_its_folder() {
+        let stdio = child(r#""command": "x", "thread_files": {"MEMORY_FILE_PATH": "memory.jsonl", "DB": "a/b.db"}"#);
+        let files: Vec<_> = stdio.thread_files.iter().map(|(name, path)| (name.as_str(), path.to_str())).collect();
+        assert_eq!(files, [("MEMORY_FILE_PATH", Some("memory.jsonl")), ("DB", Some("a/b.db"))]);
+        let outside = ["/etc/x", "../x", "a/../../x", "", "."];
+        for path in outside {
+            let body = format!(r#""command": "x", "thread_files": {{"A": "{path}"}}"#);
+            assert_dropped(&[(body.as_str(), "thread_files.A: must be a relative path inside")]);
+        }
     }
 
     #[test]

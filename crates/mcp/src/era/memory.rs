@@ -64,3 +64,20 @@ impl EraMemory {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted::stdio_server;
+
+    #[test]
+    fn a_belief_holds_for_one_connection_until_it_is_forgotten() {
+        let memory = EraMemory::default();
+        let server = stdio_server(&["x", "1"]);
+        memory.learn(&server, Era::Legacy);
+        assert_eq!(memory.recall(&server), Some(Era::Legacy));
+        assert_eq!(memory.recall(&stdio_server(&["x", "2"])), None, "another command may be another server");
+        memory.forget(&server);
+        assert_eq!(memory.recall(&server), None);
+    }
+}

@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    const SOON: Duration = Duration::from_secs(10);
+    const SOON: Duration = Duration::from_secs(30);
 
     /// A shell that runs `script`, and what comes out of it.
     async fn shell(script: &str) -> (HostedChild, pipe::Receiver) {

@@ -33,7 +33,9 @@ pub(crate) struct LineReader<R> {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LineError {
     /// A line is longer than the bound.
-    #[error("a line on stdout is longer than {0} bytes")]
+    #[error(
+        "a message on stdout is longer than {0} bytes; raise `max_tool_result_bytes` of this server to let it pass"
+    )]
     TooLong(usize),
     /// The stream broke.
     #[error("stdout cannot be read: {0}")]

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use caribou_ports::mcp::{Connector, Disconnect, EventSink, OpenError, OpenSession, Session};
+use caribou_ports::mcp::{Disconnect, EventSink, OpenError, OpenSession, Session};
+use caribou_ports::workspace::ThreadFolder;
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -13,6 +14,7 @@ use tokio::time::Instant;
 
 use super::handle::{Handle, NotOpened, Waiter};
 use super::registry::RegistryMessage;
+use crate::start::Outside;
 
 pub(super) struct SessionActor;
 
@@ -29,7 +31,7 @@ pub(super) enum SessionMessage {
 pub(super) struct Birth {
     pub(super) handle: Arc<Handle>,
     pub(super) registry: ActorRef<RegistryMessage>,
-    pub(super) connector: Arc<dyn Connector>,
+    pub(super) outside: Outside,
     /// Children being brought up at once, over the whole replica.
     pub(super) spawns: Arc<Semaphore>,
     pub(super) deadline: Option<Instant>,
@@ -187,7 +189,7 @@ async fn open(birth: Birth, abandoned: watch::Receiver<bool>) -> Result<Arc<dyn 
     };
     let _turn = if server.transport.owns_process() {
         let turn = tokio::select! {
-            turn = birth.spawns.acquire_owned() => turn.ok(),
+            turn = birth.spawns.clone().acquire_owned() => turn.ok(),
             () = given_up(abandoned.clone()) => return Err(OpenError::Abandoned),
             () = at(birth.deadline) => None,
         };
@@ -197,13 +199,26 @@ async fn open(birth: Birth, abandoned: watch::Receiver<bool>) -> Result<Arc<dyn 
     };
     let request = OpenSession {
         label: birth.handle.key.to_string(),
+        folder: folder(&birth).await?,
         timeout: birth.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
         abandoned: Box::pin(given_up(abandoned)),
         watch_lists: birth.handle.key.scope.is_catalog() || server.transport.owns_process(),
-        events: birth.events,
+        events: birth.events.clone(),
         server,
     };
-    birth.connector.open(request).await
+    birth.outside.connector.open(request).await
+}
+
+/// The folder of the thread, for a child of one. The catalogue's children belong to no thread.
+async fn folder(birth: &Birth) -> Result<Option<ThreadFolder>, OpenError> {
+    let Handle { key, server, .. } = &*birth.handle;
+    match &birth.outside.folders {
+        Some(folders) if server.transport.owns_process() && !key.scope.is_catalog() => {
+            let prepared = folders.prepare(&key.scope).await;
+            prepared.map(Some).map_err(|error| OpenError::NotStartable(error.to_string()))
+        }
+        _ => Ok(None),
+    }
 }
 
 async fn given_up(mut abandoned: watch::Receiver<bool>) {

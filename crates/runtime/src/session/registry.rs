@@ -10,7 +10,7 @@ use std::time::Duration;
 use caribou_core::config::ServerConfig;
 use caribou_core::ids::{Scope, ServerName, SessionKey};
 use caribou_core::session::{Admission, admit};
-use caribou_ports::mcp::{Connector, EventSink, OpenError, SessionEvent};
+use caribou_ports::mcp::{EventSink, OpenError, SessionEvent};
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr, SupervisionEvent};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
@@ -23,6 +23,7 @@ use super::pool::{Held, Kind, Pool};
 use crate::catalog::DirtyLists;
 use crate::metrics::Metrics;
 use crate::options::Options;
+use crate::start::Outside;
 
 /// The sessions that exist, by key. Written by the registry only.
 pub(crate) type Directory = Arc<RwLock<HashMap<SessionKey, Arc<Handle>>>>;
@@ -31,7 +32,7 @@ pub(crate) type Directory = Arc<RwLock<HashMap<SessionKey, Arc<Handle>>>>;
 #[derive(Clone)]
 pub(crate) struct Registry {
     pub(crate) options: Options,
-    pub(crate) connector: Arc<dyn Connector>,
+    pub(crate) outside: Outside,
     pub(crate) directory: Directory,
     pub(crate) book: Arc<Mutex<EpochBook>>,
     pub(crate) dirty: Arc<DirtyLists>,
@@ -208,7 +209,7 @@ impl Registry {
         let birth = Birth {
             handle: handle.clone(),
             registry: myself.clone(),
-            connector: self.connector.clone(),
+            outside: self.outside.clone(),
             spawns: state.spawns.clone(),
             deadline,
             events: self.events(&handle),

@@ -239,7 +239,7 @@ pub(crate) fn server(name: &str, change: impl FnOnce(&mut ServerConfig)) -> Serv
     let mut config = ServerConfig {
         name: ServerName::from(name),
         enabled: true,
-        transport: Transport::Stdio(Stdio { command: "fake".into(), args: vec![], env: vec![], cwd: None }),
+        transport: Transport::Stdio(Stdio { command: "fake".into(), ..Stdio::default() }),
         description: String::new(),
         routing: Routing::default(),
         tools: Vec::new(),

@@ -47,14 +47,18 @@ struct Call {
 }
 
 pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let signals = Signals::take()?;
+    let mut signals = Signals::take()?;
     let mut settings = Settings::default();
     "warn".clone_into(&mut settings.log.level);
     let telemetry = Telemetry::start(&settings.log)?;
     let folder = tempfile::tempdir().context("no folder for the demo server")?;
+    settings.data_dir = folder.path().to_owned();
     let replica = Replica::start(&settings, servers(folder.path())?).await?;
     let gateway = Gateway::inside(replica, &settings, telemetry);
-    let shown = show(&gateway, arguments.json).await;
+    let shown = tokio::select! {
+        shown = show(&gateway, arguments.json) => shown,
+        () = signals.next() => Err(anyhow::anyhow!("interrupted")),
+    };
     if arguments.once || arguments.json || shown.is_err() {
         gateway.close().await;
         return shown.map(|_| ExitCode::SUCCESS);

@@ -151,7 +151,7 @@ impl Gateway {
         let response = match self {
             Self::Remote { client, base } => {
                 let asked = client.execute(request.try_into()?).await.map_err(reqwest::Error::without_url);
-                let response = asked.with_context(|| format!("cannot reach a replica at {base}"))?;
+                let response = asked.with_context(|| format!("no answer from a replica at {base}"))?;
                 Response::<reqwest::Body>::from(response).map(Body::new)
             }
             Self::Local { router, .. } => router.clone().oneshot(request.map(Body::from)).await?,

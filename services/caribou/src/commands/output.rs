@@ -4,9 +4,10 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write as _};
 use std::time::Duration;
 
-use comfy_table::Table;
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::presets::UTF8_BORDERS_ONLY;
+use comfy_table::{ContentArrangement, Table};
 use indicatif::ProgressBar;
+use rustix::termios::tcgetwinsize;
 
 /// A shorter wait needs no sign of life.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -38,7 +39,10 @@ pub(super) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]]) -
 
 fn drawn<const N: usize>(headings: [&str; N], rows: &[[String; N]]) -> String {
     let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY).set_header(headings);
+    table.load_style(UTF8_BORDERS_ONLY).set_header(headings);
+    if let Ok(size) = tcgetwinsize(io::stdout()) {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(size.ws_col);
+    }
     for row in rows {
         table.add_row(row.iter().map(|cell| printable(cell)));
     }

@@ -29,7 +29,9 @@ pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let servers = assemble::read_servers(&settings)?;
     let replica = Replica::start(&settings, servers).await?;
     let router = replica.router(&settings, telemetry.metrics.clone());
-    output::line(format_args!("LISTENING http://{address}"))?;
+    // Whoever started this waits for the line: a replica that nobody can find must not run on.
+    output::line(format_args!("LISTENING http://{address}"))
+        .map_err(|_| anyhow::anyhow!("nobody reads the address on stdout"))?;
     tracing::info!(%address, replica = %replica.runtime.boot(), version = env!("CARGO_PKG_VERSION"), "serving");
     lifecycle::serve(listener, router, replica, telemetry, signals).await?;
     Ok(ExitCode::SUCCESS)

@@ -30,7 +30,7 @@ pub struct Settings {
     #[garde(skip)]
     #[schemars(with = "String")]
     pub listen: SocketAddr,
-    /// Folder for what Caribou keeps on disk; nothing yet. A relative path in a file counts from that file's folder.
+    /// Folder for what Caribou keeps on disk: below it, the working folders of threads. A relative path in a file counts from that file's folder.
     #[garde(skip)]
     pub data_dir: PathBuf,
     /// The file that names the MCP servers. When absent it is searched for: `extensions_config.json`, then
@@ -163,6 +163,10 @@ pub struct Rest {
     /// The largest request body, in bytes.
     #[garde(range(min = 1_024, max = 1_073_741_824))]
     pub max_body_bytes: usize,
+    /// Hosts, besides loopback, that the headers `Host` and `Origin` of a request may name: those of a tunnel or
+    /// sidecar in front of Caribou. As one environment variable: names separated by commas.
+    #[garde(inner(length(min = 1)))]
+    pub allowed_hosts: Vec<String>,
 }
 
 impl Default for Settings {
@@ -231,7 +235,7 @@ impl Default for Log {
 
 impl Default for Rest {
     fn default() -> Self {
-        Self { max_body_bytes: bounds::MAX_MESSAGE_BYTES }
+        Self { max_body_bytes: bounds::MAX_MESSAGE_BYTES, allowed_hosts: Vec::new() }
     }
 }
 

@@ -29,3 +29,26 @@ fn directives(settings: &Log) -> EnvFilter {
     let chosen = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
     EnvFilter::builder().parse_lossy(chosen.unwrap_or_else(|| settings.level.clone()))
 }
+
+#[cfg(test)]
+mod tests {
+    use tracing_subscriber::layer::SubscriberExt as _;
+
+    use super::*;
+
+    fn spans_are_enabled(spans_are_made: bool) -> bool {
+        let layers = vec![layer(&Log::default(), spans_are_made)];
+        let subscriber = tracing_subscriber::registry().with(layers);
+        tracing::subscriber::with_default(subscriber, || {
+            assert!(tracing::event_enabled!(tracing::Level::INFO));
+            assert!(!tracing::event_enabled!(tracing::Level::DEBUG));
+            !tracing::info_span!("call").is_disabled()
+        })
+    }
+
+    #[test]
+    fn the_log_alone_wants_lines_and_no_spans() {
+        assert!(!spans_are_enabled(false));
+        assert!(spans_are_enabled(true));
+    }
+}

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
 use super::{Metrics, log, metrics, spans};
 use crate::settings::Log;
@@ -47,10 +47,13 @@ impl Telemetry {
             .build();
         let metrics = metrics::start(resource.clone())?;
         let spans = if spans::wanted() { Some(spans::start(resource)?) } else { None };
-        tracing_subscriber::registry()
-            .with(log::layer(settings, spans.is_some()))
-            .with(spans.as_ref().map(spans::layer))
-            .try_init()?;
+        // One list in which every layer has its own filter: what none of them wants is then switched off at its call
+        // site for good, rather than asked about at every call.
+        let layers: Vec<_> = [log::layer(settings, spans.is_some())]
+            .into_iter()
+            .chain(spans.as_ref().map(|provider| spans::layer(provider).boxed()))
+            .collect();
+        tracing_subscriber::registry().with(layers).try_init()?;
         Ok(Self { metrics, spans })
     }
 

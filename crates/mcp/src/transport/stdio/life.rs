@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error};
 
+use super::reader::ReadingEnd;
 use super::stderr::StderrTail;
 use super::writer::Writer;
 use crate::wire::ids::Pending;
@@ -62,8 +63,7 @@ impl Signs {
 
 /// The tasks that read the child's pipes.
 pub(crate) struct Pipes {
-    /// Ends with the reason why stdout did.
-    pub(crate) stdout: JoinHandle<String>,
+    pub(crate) stdout: JoinHandle<ReadingEnd>,
     pub(crate) stderr: JoinHandle<()>,
 }
 
@@ -71,9 +71,10 @@ impl Life {
     /// Lives it; resolves when nothing is left of the child.
     pub(crate) async fn run(self, child: HostedChild, mut pipes: Pipes) {
         let HostedChild { pid, mut exited, group } = child;
-        let exit = self.until_the_end(&mut exited, &mut pipes).await;
+        let sign = self.first_sign(&mut exited, &mut pipes).await;
+        let exit = self.fail_calls(&sign, &mut exited, &mut pipes).await;
         self.writer.close().await;
-        if exit.is_none() {
+        if exit.is_none() && !matches!(sign, Sign::Reading(ReadingEnd::GaveUp { .. })) {
             // Most servers leave when their stdin ends; those need no signal.
             let _ = timeout(self.grace, &mut exited).await;
         }
@@ -84,25 +85,34 @@ impl Life {
         self.signs.closed.cancel();
     }
 
-    /// Waits for the first sign of an end and fails the calls in flight.
-    async fn until_the_end(&self, exited: &mut BoxFuture<'static, Exit>, pipes: &mut Pipes) -> Option<Exit> {
-        let (reason, exit) = tokio::select! {
+    /// Waits for whatever comes first.
+    async fn first_sign(&self, exited: &mut BoxFuture<'static, Exit>, pipes: &mut Pipes) -> Sign {
+        tokio::select! {
             biased;
-            () = self.signs.closing.cancelled() => {
-                let reason = "the session was closed".to_owned();
-                self.pending.end(Disconnect { reason, exit: None, stderr: String::new() });
+            () = self.signs.closing.cancelled() => Sign::Closing,
+            exit = exited => Sign::Exited(exit),
+            end = &mut pipes.stdout => Sign::Reading(end.unwrap_or(ReadingEnd::Closed)),
+            () = self.writer.broken() => Sign::StdinClosed,
+        }
+    }
+
+    /// Fails the calls in flight, and says how the child exited if it has.
+    async fn fail_calls(&self, sign: &Sign, exited: &mut BoxFuture<'static, Exit>, pipes: &mut Pipes) -> Option<Exit> {
+        let exit = match sign {
+            Sign::Exited(exit) => Some(*exit),
+            // An exit mostly follows, and says more than a closed pipe.
+            Sign::Reading(ReadingEnd::Closed) | Sign::StdinClosed => timeout(EXIT_AFTER_EOF, exited).await.ok(),
+            Sign::Reading(ReadingEnd::GaveUp { .. }) => None,
+            Sign::Closing => {
+                self.pending.end(Disconnect { reason: sign.reason(), exit: None, stderr: String::new() });
                 return None;
             }
-            exit = &mut *exited => ("the server's process ended".to_owned(), Some(exit)),
-            reason = &mut pipes.stdout => (reason.unwrap_or_else(|_| "reading stdout failed".to_owned()), None),
-            () = self.writer.broken() => ("the server closed its stdin".to_owned(), None),
         };
-        let exit = match exit {
-            Some(exit) => Some(exit),
-            None => timeout(EXIT_AFTER_EOF, &mut *exited).await.ok(),
-        };
-        pipes.drain().await;
+        if exit.is_some() {
+            pipes.drain().await;
+        }
         self.signs.read_all.store(self.writer.all_was_read(), Ordering::Release);
+        let reason = if exit.is_some() { Sign::ENDED.to_owned() } else { sign.reason() };
         let disconnect = Disconnect { reason, exit, stderr: self.tail.text() };
         debug!(server = %self.server, reason = disconnect.reason, ?exit, "a session ended by itself");
         self.pending.end(disconnect.clone());
@@ -113,6 +123,29 @@ impl Life {
     async fn end_group(&self, pid: u32, group: &dyn ChildGroup) {
         if timeout(self.grace * 2 + END_MARGIN, group.end(self.grace)).await.is_err() {
             error!(server = %self.server, pid, "a process group did not end; it may be left behind");
+        }
+    }
+}
+
+/// What tells that a session ends.
+enum Sign {
+    Closing,
+    Exited(Exit),
+    Reading(ReadingEnd),
+    StdinClosed,
+}
+
+impl Sign {
+    const ENDED: &str = "the server's process ended";
+
+    /// For people.
+    fn reason(&self) -> String {
+        match self {
+            Self::Closing => "the session was closed".to_owned(),
+            Self::Exited(_) => Self::ENDED.to_owned(),
+            Self::Reading(ReadingEnd::Closed) => "the server closed its stdout".to_owned(),
+            Self::Reading(ReadingEnd::GaveUp { error, .. }) => error.to_string(),
+            Self::StdinClosed => "the server closed its stdin".to_owned(),
         }
     }
 }

@@ -15,4 +15,4 @@ mod tests;
 mod writer;
 
 pub(crate) use launch::Launcher;
-pub(crate) use open::{Stop, open};
+pub(crate) use open::open;

@@ -1,51 +1,26 @@
 //! The bring-up of one child: start, era, handshake; or its complete undoing.
 //!
-//! Owns the bound of a bring-up and its error, which names server, bound, what was waited for, and the last lines of
-//! stderr (contract 4.5). When an error is returned, nothing of the child is left. A server that ends at a probe it
-//! had read is started once more and opened without a probe; a server that ends by itself is not.
+//! Owns the order of the steps and their undoing: when an error is returned, nothing of the child is left. A server
+//! that ends at a probe it had read is started once more and opened without one; a server that ends by itself is not.
+//! The bound comes from outside, as a future that resolves when the bring-up must not go on (invariant B1).
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use caribou_core::config::Stdio;
 use caribou_core::era::Era;
 use caribou_ports::guard::SpawnError;
 use caribou_ports::mcp::{OpenError, SessionFacts};
 use tokio::time::timeout;
-use tracing::{debug, warn};
+use tracing::debug;
 
 use super::channel::StdioChannel;
 use super::launch::{Launched, Launcher};
-use crate::channel::{Channel as _, Opened, Opening};
+use crate::channel::{Channel as _, Opened, Opening, Stop};
 use crate::era::probe::{self, ProbeError};
 use crate::era::{Greeting, stateless};
 use crate::wire::limits::SPAWN_SETTLE;
-
-/// Why a bring-up must not go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
-    /// Its bound has passed.
-    TimedOut(Duration),
-    /// Nobody wants the session any more.
-    Abandoned,
-}
-
-impl Stop {
-    /// As the error of the bring-up, which waited for `awaited`.
-    pub(crate) fn into_open_error(self, server: &str, awaited: &str, stderr: &str) -> OpenError {
-        let Self::TimedOut(bound) = self else { return OpenError::Abandoned };
-        let mut message =
-            format!("server `{server}` was not ready within `session_init_timeout` ({bound:?}): waited for {awaited}");
-        warn!(server, ?bound, awaited, "a session was not ready in time");
-        if !stderr.is_empty() {
-            message.push_str("; last lines of its stderr:\n");
-            message.push_str(stderr);
-        }
-        OpenError::Timeout { message }
-    }
-}
 
 /// Starts a child and shakes hands with it, until `stop` says otherwise.
 ///
@@ -82,7 +57,6 @@ async fn attempt(
     opening: &Opening,
     mut stop: Pin<&mut (impl Future<Output = Stop> + Send)>,
 ) -> Result<Opened, Failure> {
-    let server = opening.server.name.as_str();
     let launched = launch(launcher, stdio, opening, stop.as_mut()).await.map_err(Failure::Final)?;
     let channel = StdioChannel::new(launched, opening, launcher.grace);
     let shaken = tokio::select! {
@@ -100,7 +74,7 @@ async fn attempt(
     Err(match failed {
         Ok(ProbeError::LostByProbe(error)) if channel.had_read_all() => Failure::LostByProbe(error),
         Ok(ProbeError::LostByProbe(error) | ProbeError::Failed(error)) => Failure::Final(error),
-        Err(stop) => Failure::Final(stop.into_open_error(server, opening.awaited.what(), &channel.stderr_tail())),
+        Err(stop) => Failure::Final(stop.into_open_error(opening, &channel.stderr_tail())),
     })
 }
 
@@ -113,7 +87,7 @@ async fn launch(
 ) -> Result<Launched, OpenError> {
     let server = opening.server.name.as_str();
     opening.awaited.now("its process to start");
-    let mut starting = std::pin::pin!(launcher.launch(stdio, &opening.label));
+    let mut starting = std::pin::pin!(launcher.launch(stdio, &opening.label, opening.folder.as_ref()));
     let stop = tokio::select! {
         started = &mut starting => return started.map_err(|error| not_started(server, error)),
         stop = stop => stop,
@@ -121,7 +95,7 @@ async fn launch(
     if let Ok(Ok(late)) = timeout(SPAWN_SETTLE, starting).await {
         late.child.group.end(launcher.grace).await;
     }
-    Err(stop.into_open_error(server, opening.awaited.what(), ""))
+    Err(stop.into_open_error(opening, ""))
 }
 
 fn not_started(server: &str, error: SpawnError) -> OpenError {

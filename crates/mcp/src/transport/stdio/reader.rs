@@ -14,7 +14,7 @@ use crate::server_asks::{Listeners, ServerAsks};
 use crate::wire::envelope::{Message, each_message};
 use crate::wire::excerpt::excerpt;
 use crate::wire::ids::Pending;
-use crate::wire::line::LineReader;
+use crate::wire::line::{LineError, LineReader};
 
 /// Hands out the messages of one child.
 pub(crate) struct Reader {
@@ -25,22 +25,31 @@ pub(crate) struct Reader {
     pub(crate) masker: Masker,
 }
 
+/// How the reading of a child's stdout ended.
+pub(crate) enum ReadingEnd {
+    /// The child closed it.
+    Closed,
+    /// We read no further. Stdout stays open until this is dropped, so that the child does not complain of a broken
+    /// pipe in the stderr that is shown with the reason.
+    GaveUp { error: LineError, _stdout: Box<dyn Send + Sync> },
+}
+
 impl Reader {
-    /// Reads `stdout` to its end and says why it ended. A line of more than `limit` bytes ends it.
-    pub(crate) async fn run(self, stdout: impl AsyncRead + Unpin, limit: usize) -> String {
+    /// Reads `stdout` to its end. A line of more than `limit` bytes ends it.
+    pub(crate) async fn run(self, stdout: impl AsyncRead + Unpin + Send + Sync + 'static, limit: usize) -> ReadingEnd {
         let mut lines = LineReader::new(stdout, limit);
         let mut noise = 0_u64;
-        let reason = loop {
+        let end = loop {
             match lines.next().await {
                 Ok(Some(line)) => each_message(line, |message| self.route(message, &mut noise)),
-                Ok(None) => break "the server closed its stdout".to_owned(),
-                Err(error) => break error.to_string(),
+                Ok(None) => break ReadingEnd::Closed,
+                Err(error) => break ReadingEnd::GaveUp { error, _stdout: Box::new(lines) },
             }
         };
         if noise > 0 {
             debug!(server = %self.server, lines = noise, "skipped what was no JSON-RPC on stdout");
         }
-        reason
+        end
     }
 
     fn route(&self, message: Message<'_>, noise: &mut u64) {

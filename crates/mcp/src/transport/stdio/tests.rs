@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout};
 use crate::scripted::stdio_server;
 use crate::{DirectHost, UpstreamOptions, Upstreams};
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(30);
 
 /// What every fake server starts with: reading and writing messages, a legacy handshake.
 const PRELUDE: &str = r#"
@@ -67,6 +67,7 @@ impl Fake {
         OpenSession {
             server: Arc::new(self.server.clone()),
             label: "fake/ann:t1".to_owned(),
+            folder: None,
             timeout: bound,
             abandoned: Box::pin(std::future::pending()),
             watch_lists: true,

@@ -34,7 +34,7 @@ fn config() -> ServerConfig {
     ServerConfig {
         name: "fake".into(),
         enabled: true,
-        transport: Transport::Stdio(Stdio { command: "fake".into(), args: vec![], env: vec![], cwd: None }),
+        transport: Transport::Stdio(Stdio { command: "fake".into(), ..Stdio::default() }),
         description: String::new(),
         routing: Default::default(),
         tools: vec![],

@@ -236,6 +236,7 @@ impl Client {
             asks: Arc::new(ServerAsks::new(&server, sink)),
             server: Arc::clone(&server),
             label: "fake/ann:t1".to_owned(),
+            folder: None,
             watch_lists: self.watch_lists,
             eras: Arc::clone(&self.eras),
             era_probe: Duration::from_secs(2),
