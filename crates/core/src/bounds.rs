@@ -59,3 +59,50 @@ pub const MAX_REMEMBERED_EPOCHS: usize = 100_000;
 
 /// Progress reports waiting for one slow caller; later ones replace none, they are dropped.
 pub const PROGRESS_QUEUE: usize = 64;
+
+/// Files and folders of a workspace that are looked at around one call: some 20 ms from a warm cache, twice.
+pub const MAX_SNAPSHOT_ENTRIES: usize = 10_000;
+
+/// A look at a thread's files, before a call and after it. Longer only on a file system that hangs; the call then goes
+/// on without.
+pub const FILES_LOOK: Duration = Duration::from_secs(5);
+
+/// A query of `tool_search`: no model writes a longer one.
+pub const MAX_QUERY_BYTES: usize = 4 * 1024;
+
+/// What a query may compile into; a hundred times what a sensible one needs, compiled within milliseconds.
+pub const MAX_PATTERN_BYTES: usize = 1024 * 1024;
+
+/// What a search reads of one tool: its name and the beginning of its description.
+pub const MAX_SEARCHED_BYTES: usize = 16 * 1024;
+
+/// What is looked at of a user's text: it is scanned for every keyword, before each call of a model.
+pub const MAX_PROMOTION_TEXT_BYTES: usize = 256 * 1024;
+
+/// Threads whose promotions are remembered where no store keeps them; the one unused for longest searches again.
+pub const MAX_REMEMBERED_PROMOTIONS: usize = 10_000;
+
+/// Connections of one replica to PostgreSQL: ten replicas fit the 100 that a server allows by default.
+pub const STORE_CONNECTIONS: u32 = 8;
+
+/// Connections that read the SQLite file: it answers from memory, so more only compete for the same cores.
+pub const STORE_READERS: u32 = 4;
+
+/// One request to the store, the wait for a connection included. Longer than a statement's own bound, so that the
+/// database answers first and says why.
+pub const STORE_REQUEST: Duration = Duration::from_secs(10);
+
+/// One statement of PostgreSQL, and the wait for SQLite's only writer (durability.md 1.8).
+pub const STORE_STATEMENT: Duration = Duration::from_secs(5);
+
+/// The wait for a lock of PostgreSQL; a migration waits no longer, because whoever comes after it waits behind it.
+pub const STORE_LOCK: Duration = Duration::from_secs(2);
+
+/// A transaction of ours that PostgreSQL hears nothing of: whoever opened it is frozen or gone (durability.md 1.8).
+pub const STORE_IDLE_TRANSACTION: Duration = Duration::from_secs(10);
+
+/// How long a migration waits for another one to finish.
+pub const MIGRATION_WAIT: Duration = Duration::from_secs(60);
+
+/// One step of a migration: an index over ten million rows takes minutes.
+pub const MIGRATION_STEP: Duration = Duration::from_secs(3_600);

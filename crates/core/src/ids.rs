@@ -63,6 +63,10 @@ text_id! {
     BootId
 }
 text_id! {
+    /// Which tools there are, with their schemas: 16 hexadecimal digits (contract 9.3).
+    CatalogHash
+}
+text_id! {
     /// One request of one caller, as it appears in answers, logs and spans.
     RequestId
 }

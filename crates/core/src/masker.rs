@@ -9,7 +9,7 @@ const SHORTEST: usize = 6;
 pub const MASK: &str = "***";
 
 /// Replaces known secret values in text. Prints nothing of what it knows.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Masker {
     /// Longest first, so that a secret that contains another is replaced whole.
     secrets: Vec<String>,

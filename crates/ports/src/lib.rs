@@ -6,8 +6,10 @@
 use std::future::Future;
 use std::pin::Pin;
 
+pub mod config_source;
 pub mod guard;
 pub mod mcp;
+pub mod store;
 pub mod workspace;
 
 /// A boxed future, so that ports can be used behind `dyn`.

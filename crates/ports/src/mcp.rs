@@ -176,6 +176,9 @@ pub enum OpenError {
     /// The server does not speak a protocol that we do.
     #[error("{0}")]
     Protocol(String),
+    /// The bound passed for the most part in a queue of ours: it says nothing about the server.
+    #[error("{0}")]
+    Queued(String),
     /// Nobody wanted the session any more.
     #[error("the session was closed while it was being opened")]
     Abandoned,
@@ -189,6 +192,7 @@ impl OpenError {
             Self::Exited(_) | Self::NotStartable(_) | Self::Unreachable(_) => Code::Unavailable,
             Self::Denied(_) => Code::Denied,
             Self::Protocol(_) => Code::UpstreamError,
+            Self::Queued(_) => Code::Busy,
             Self::Abandoned => Code::SessionEnded,
         }
     }

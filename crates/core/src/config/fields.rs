@@ -236,6 +236,11 @@ impl<'a> Field<'a> {
         self.as_object().or_else(|| self.wrong("an object", "write it as { … }"))
     }
 
+    /// The value as plain JSON, environment references resolved.
+    pub(super) fn value(&self) -> Value {
+        self.node.to_value()
+    }
+
     /// The object as plain JSON, environment references resolved.
     pub(super) fn object_value(&self) -> Option<Map<String, Value>> {
         self.object().map(|fields| object_value(fields.members))

@@ -26,11 +26,17 @@
 //! ```
 
 mod caller_headers;
+mod change;
+mod defaults;
 mod document;
+pub mod edit;
 mod env_refs;
+mod etag;
 mod fields;
+mod hiding;
 mod json_text;
 mod mask;
+mod merge;
 mod near_miss;
 mod oauth;
 mod problem;
@@ -40,22 +46,32 @@ mod routing;
 mod server;
 mod server_entry;
 mod shared_state;
+mod splice;
 mod stdio;
+mod stored;
 mod toolset;
+mod view;
 mod web_address;
+mod write;
 
 #[cfg(test)]
 mod field_faults;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod round_trip;
+#[cfg(test)]
 mod samples;
 
+pub use change::{Touch, touch};
 pub use document::{Document, Source, check, parse};
+pub use etag::{ETag, IfMatch};
 pub use json_text::MAX_DOCUMENT_BYTES;
 pub use mask::is_secret_shaped;
+pub use merge::MaskedValue;
 pub use problem::{Problem, Severity};
 pub use server::{
     HeadersFromContext, OAuth, OAuthGrant, OnMissing, Remote, Routing, RoutingMode, Secret, ServerConfig, ServerEntry,
     Stdio, TaskToolset, ToolOverride, Transport, UserAuth,
 };
+pub use view::view;

@@ -36,7 +36,7 @@ impl fmt::Debug for Secret {
 }
 
 /// One server, ready to be connected to.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct ServerConfig {
     /// Its key in `mcpServers`.
     pub name: ServerName,
@@ -78,6 +78,8 @@ pub struct ServerConfig {
     pub message_url: Option<String>,
     /// Hides this server's configured secrets in what it prints.
     pub masker: Masker,
+    /// Keys that nothing reads, references resolved: an edit of one counts as an edit of the server.
+    pub extra: Map<String, Value>,
 }
 
 impl fmt::Debug for ServerConfig {
@@ -104,7 +106,7 @@ impl ServerConfig {
 }
 
 /// How a server is reached (contract 1.10).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Transport {
     /// A child process that speaks over its stdin and stdout.
     Stdio(Stdio),
@@ -131,7 +133,7 @@ impl Transport {
 }
 
 /// A child process.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Stdio {
     /// The program: a name found on `PATH`, or a path.
     pub command: String,
@@ -154,7 +156,7 @@ impl fmt::Debug for Stdio {
 }
 
 /// A remote server.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Remote {
     /// Where it answers.
     pub url: String,
@@ -228,7 +230,7 @@ pub struct TaskToolset {
 }
 
 /// The field `oauth` (contract 1.5). Without `Debug`: its address and client id may be secret too.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct OAuth {
     /// Whether it is in force.
     pub enabled: bool,
@@ -271,7 +273,7 @@ pub enum OAuthGrant {
 }
 
 /// The field `user_auth` (contract 1.6).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct UserAuth {
     /// Whether it is in force.
     pub enabled: bool,
@@ -284,7 +286,7 @@ pub struct UserAuth {
 }
 
 /// The field `headers_from_context` (contract 1.7).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct HeadersFromContext {
     /// Whether it is in force.
     pub enabled: bool,

@@ -8,6 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::{Map, Value};
+
 use super::fields::{Field, Fields};
 use super::{ServerConfig, ServerEntry, Transport, caller_headers, mask, oauth, remote, routing, stdio, toolset};
 use crate::bounds;
@@ -75,7 +77,7 @@ fn check_name(server: &Fields<'_>, name: &str) {
 }
 
 fn config(server: &Fields<'_>, name: &str, dir: &Path) -> ServerConfig {
-    note_extras(server);
+    let extra = extras(server);
     let transport = transport(server, dir);
     let (oauth, user_auth) = (oauth::read(server), caller_headers::user_auth(server));
     let headers_from_context = caller_headers::headers_from_context(server);
@@ -109,6 +111,7 @@ fn config(server: &Fields<'_>, name: &str, dir: &Path) -> ServerConfig {
         allowed_redirect_origins: origins,
         message_url,
         masker: mask::masker(server),
+        extra,
     }
 }
 
@@ -159,9 +162,12 @@ fn bytes(field: &Field<'_>) -> Option<usize> {
     bytes
 }
 
-fn note_extras(server: &Fields<'_>) {
+/// Keys that nothing reads: told, and kept.
+fn extras(server: &Fields<'_>) -> Map<String, Value> {
     let known: Vec<&str> = [&SHARED_KEYS[..], &STDIO_KEYS, &REMOTE_KEYS].concat();
     server.note_extras(&known);
+    let extras = server.iter().filter(|(key, _)| !known.contains(key));
+    extras.map(|(key, field)| (key.to_owned(), field.value())).collect()
 }
 
 /// Warns of keys that belong to the other kind of transport, and of a bound that does not bind.
