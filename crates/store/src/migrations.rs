@@ -1,0 +1,42 @@
+//! The steps from an empty database to the schema this version needs. Released ones never change.
+
+/// One step, in the words of both databases.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Migration {
+    /// Counted from 1 without gaps.
+    pub version: i32,
+    /// The name of its files: the version and what it does, such as `0001_create_replica`.
+    pub name: &'static str,
+    pub(crate) postgres: &'static str,
+    pub(crate) sqlite: &'static str,
+}
+
+macro_rules! migrations {
+    ($($version:literal $name:literal)*) => {
+        [$(Migration {
+            version: $version,
+            name: $name,
+            postgres: include_str!(concat!("../../../migrations/postgres/", $name, ".sql")),
+            sqlite: include_str!(concat!("../../../migrations/sqlite/", $name, ".sql")),
+        }),*]
+    };
+}
+
+/// All steps in their order.
+pub(crate) static MIGRATIONS: [Migration; 2] = migrations! {
+    1 "0001_create_replica"
+    2 "0002_create_promotion"
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_count_from_one_and_begin_the_names() {
+        for (version, migration) in (1..).zip(&MIGRATIONS) {
+            assert_eq!(migration.version, version);
+            assert!(migration.name.starts_with(&format!("{version:04}_")), "{}", migration.name);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The store on PostgreSQL and on SQLite.
+//!
+//! Each method is written once and expanded for both databases. SQLite has one connection that writes, so writers
+//! queue in this process instead of failing as busy.
+
+mod errors;
+mod pools;
+mod postgres;
+mod promotions;
+mod replicas;
+mod schema;
+mod sqlite;
+mod statement;
+
+pub use pools::SqlStore;
+pub use schema::SchemaError;
