@@ -17,8 +17,8 @@ const FILE_VARIABLES: [&str; 2] = ["CARIBOU_EXTENSIONS_CONFIG_PATH", "DEER_FLOW_
 /// Variables that name the project root, the first one wins.
 const ROOT_VARIABLES: [&str; 2] = ["CARIBOU_PROJECT_ROOT", "DEER_FLOW_PROJECT_ROOT"];
 
-/// Names the file may have, the first one wins.
-const FILE_NAMES: [&str; 2] = ["extensions_config.json", "mcp_config.json"];
+/// Names the file may have, the first one wins; it is the one a new file gets.
+pub(crate) const FILE_NAMES: [&str; 2] = ["extensions_config.json", "mcp_config.json"];
 
 /// The folder of the backend in a project of old.
 const BACKEND: &str = "backend";
@@ -154,7 +154,8 @@ impl Lookup<'_> {
         })
     }
 
-    fn project_root(&self) -> Result<PathBuf, FileError> {
+    /// The folder where a file is looked for, and created.
+    pub(crate) fn project_root(&self) -> Result<PathBuf, FileError> {
         match self.variable(&ROOT_VARIABLES) {
             Some((_, path)) if path.is_dir() => Ok(path),
             Some((variable, path)) => Err(FileError::NoRoot { path, variable }),

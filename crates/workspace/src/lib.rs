@@ -4,7 +4,10 @@
 //! the configuration blocks: callers inside an async runtime use a blocking task. An error names the file and who chose it, never its content.
 
 mod config_file;
+mod config_source;
+mod thread_files;
 mod thread_folders;
 
 pub use config_file::{ConfigText, FileError, Found, Lookup, PathChoice, find, read};
+pub use config_source::{ConfigFile, Variables};
 pub use thread_folders::FoldersBelow;
