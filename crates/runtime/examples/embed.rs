@@ -13,7 +13,7 @@ use std::sync::Arc;
 use caribou_core::config::{self, Source};
 use caribou_core::ids::{BootId, RequestId, Scope};
 use caribou_mcp::{DirectHost, UpstreamOptions, Upstreams};
-use caribou_runtime::{CallTool, Options, Runtime};
+use caribou_runtime::{CallTool, Options, Runtime, Shape};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let upstreams = Upstreams::new(UpstreamOptions::new(boot.clone()), Arc::new(DirectHost))?;
     let runtime = Runtime::start(document.servers, Options::default(), upstreams, boot).await?;
 
-    let listed = runtime.list_tools().await?;
+    let listed = runtime.list_tools(&Scope::new(None, None)).await?;
     for tool in &listed.tools {
         println!("{}", tool.name);
     }
@@ -43,6 +43,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 scope: Scope::new(Some("ann"), Some(thread)),
                 timeout: None,
                 progress: None,
+                shape: Shape::Raw,
                 request_id: RequestId::new(thread),
             };
             match runtime.call_tool(call).await {

@@ -6,17 +6,25 @@
 
 mod api;
 mod catalog;
+mod config;
 mod error;
 mod metrics;
 mod options;
+mod promotions;
 mod roles;
 mod session;
+mod shape;
 mod start;
 
 pub use api::call_tool::{CallTool, CalledTool, SessionSeen};
+pub use api::change_config::{ConfigChange, ConfigView};
 pub use api::list_tools::{ListedTool, ListedTools};
+pub use api::promote_tools::PromotedTools;
+pub use api::search_tools::FoundTools;
 pub use api::status::{ServerState, ServerStatus, SessionStatus};
 pub use caribou_ports::mcp::{Progress, ProgressSink};
+pub use config::{Configuration, Variables};
 pub use error::{UpstreamError, VerbError};
 pub use options::Options;
+pub use shape::Shape;
 pub use start::{Outside, Runtime};

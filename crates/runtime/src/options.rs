@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use caribou_core::bounds;
+use caribou_core::guardrails::Guardrails;
+use caribou_core::tool::AUTO_PROMOTE_TOP_K;
 
 /// Bounds and waits of one replica.
 #[derive(Clone, Debug)]
@@ -25,6 +27,12 @@ pub struct Options {
     pub call_max: Duration,
     /// How long a listing waits for servers still being discovered.
     pub list_wait: Duration,
+    /// Which tools may be called at all.
+    pub guardrails: Guardrails,
+    /// Whether tools are deferred: shown by name until a model fetches them (contract 9.3).
+    pub tool_search: bool,
+    /// The most tools that one text of a user promotes.
+    pub auto_promote_top_k: usize,
 }
 
 impl Default for Options {
@@ -41,6 +49,9 @@ impl Default for Options {
             http_call_timeout: bounds::HTTP_CALL,
             call_max: bounds::CALL_MAX,
             list_wait: bounds::LIST_WAIT,
+            guardrails: Guardrails::default(),
+            tool_search: false,
+            auto_promote_top_k: AUTO_PROMOTE_TOP_K,
         }
     }
 }

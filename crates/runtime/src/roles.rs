@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, Message, SpawnErr, SupervisionEvent};
 
 use crate::catalog::{CatalogActor, CatalogMessage};
+use crate::config::{ConfigurationActor, ConfigurationMessage};
 use crate::session::{Registry, RegistryMessage};
 
 /// The address of a role, whoever fills it at the moment.
@@ -45,12 +46,11 @@ impl<M: Message> Role<M> {
     }
 }
 
-/// Everything the roles are made of.
+/// Everything the roles are made of: each actor and the role it fills.
 pub(crate) struct Roles {
-    pub(crate) registry: Registry,
-    pub(crate) registry_role: Role<RegistryMessage>,
-    pub(crate) catalog: CatalogActor,
-    pub(crate) catalog_role: Role<CatalogMessage>,
+    pub(crate) registry: (Registry, Role<RegistryMessage>),
+    pub(crate) catalog: (CatalogActor, Role<CatalogMessage>),
+    pub(crate) configuration: Option<(ConfigurationActor, Role<ConfigurationMessage>)>,
 }
 
 /// The supervisor. Stopping it ends every actor of the replica.
@@ -62,8 +62,11 @@ impl Actor for Root {
     type Arguments = Roles;
 
     async fn pre_start(&self, myself: ActorRef<()>, roles: Roles) -> Result<Roles, ActorProcessingErr> {
-        roles.start_registry(&myself).await?;
-        roles.start_catalog(&myself).await?;
+        start(&roles.registry, &myself).await?;
+        start(&roles.catalog, &myself).await?;
+        if let Some(configuration) = &roles.configuration {
+            start(configuration, &myself).await?;
+        }
         Ok(roles)
     }
 
@@ -73,28 +76,24 @@ impl Actor for Root {
         event: SupervisionEvent,
         roles: &mut Roles,
     ) -> Result<(), ActorProcessingErr> {
-        if let SupervisionEvent::ActorFailed(cell, error) = event {
-            tracing::error!(actor = %cell.get_id(), %error, "a role failed and is started anew");
-            if roles.registry_role.is(cell.get_id()) {
-                roles.start_registry(&myself).await?;
-            } else if roles.catalog_role.is(cell.get_id()) {
-                roles.start_catalog(&myself).await?;
-            }
+        let SupervisionEvent::ActorFailed(failed, error) = event else { return Ok(()) };
+        tracing::error!(actor = %failed.get_id(), %error, "a role failed and is started anew");
+        if roles.registry.1.is(failed.get_id()) {
+            start(&roles.registry, &myself).await?;
+        } else if roles.catalog.1.is(failed.get_id()) {
+            start(&roles.catalog, &myself).await?;
+        } else if let Some(configuration) = &roles.configuration {
+            start(configuration, &myself).await?;
         }
         Ok(())
     }
 }
 
-impl Roles {
-    async fn start_registry(&self, root: &ActorRef<()>) -> Result<(), SpawnErr> {
-        let (actor, _) = Actor::spawn_linked(None, self.registry.clone(), (), root.get_cell()).await?;
-        self.registry_role.fill(actor);
-        Ok(())
-    }
-
-    async fn start_catalog(&self, root: &ActorRef<()>) -> Result<(), SpawnErr> {
-        let (actor, _) = Actor::spawn_linked(None, self.catalog.clone(), (), root.get_cell()).await?;
-        self.catalog_role.fill(actor);
-        Ok(())
-    }
+async fn start<A>((actor, role): &(A, Role<A::Msg>), root: &ActorRef<()>) -> Result<(), SpawnErr>
+where
+    A: Actor<Arguments = ()> + Clone,
+{
+    let (started, _) = Actor::spawn_linked(None, actor.clone(), (), root.get_cell()).await?;
+    role.fill(started);
+    Ok(())
 }

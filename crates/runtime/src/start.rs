@@ -7,14 +7,17 @@ use caribou_core::config::ServerEntry;
 use caribou_core::failure::Code;
 use caribou_core::ids::BootId;
 use caribou_ports::mcp::Connector;
+use caribou_ports::store::Promotions;
 use caribou_ports::workspace::ThreadFolders;
 use ractor::{Actor, ActorRef};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::catalog::{Catalog, CatalogActor, DirtyLists, Published};
+use crate::config::{Configuration, ConfigurationActor, ConfigurationDesk, Configured, InForce};
 use crate::error::VerbError;
 use crate::metrics::Metrics;
 use crate::options::Options;
+use crate::promotions::PromotionsInMemory;
 use crate::roles::{Role, Roles, Root};
 use crate::session::{Directory, EpochBook, Registry, RegistryMessage, Router};
 
@@ -23,14 +26,18 @@ use crate::session::{Directory, EpochBook, Registry, RegistryMessage, Router};
 pub struct Outside {
     /// Opens sessions with servers.
     pub connector: Arc<dyn Connector>,
-    /// Prepares the folders that children of a thread work in; `None` = they inherit our working directory.
+    /// The folders that children of a thread work in; `None` = they inherit our working directory.
     pub folders: Option<Arc<dyn ThreadFolders>>,
+    /// Where the servers are configured, to follow it and to change it; `None` = they stay as they are given.
+    pub configuration: Option<Configuration>,
+    /// Keeps what threads have promoted; `None` = this process does, for as long as it lives.
+    pub promotions: Option<Arc<dyn Promotions>>,
 }
 
 impl<C: Connector> From<Arc<C>> for Outside {
     /// Only a connector, for programs that embed the runtime.
     fn from(connector: Arc<C>) -> Self {
-        Self { connector, folders: None }
+        Self { connector, folders: None, configuration: None, promotions: None }
     }
 }
 
@@ -41,7 +48,10 @@ pub struct Runtime {
     pub(crate) options: Options,
     pub(crate) catalog: Catalog,
     pub(crate) router: Router,
+    pub(crate) configuration: Option<ConfigurationDesk>,
+    pub(crate) folders: Option<Arc<dyn ThreadFolders>>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) promotions: Arc<dyn Promotions>,
     /// Calls in flight: taken before anything is sent anywhere, since mailboxes have no bound of their own.
     pub(crate) calls: Arc<Semaphore>,
     root: ActorRef<()>,
@@ -58,8 +68,11 @@ impl Runtime {
         outside: impl Into<Outside>,
         boot: BootId,
     ) -> Result<Self, VerbError> {
+        let outside = outside.into();
         let metrics = Arc::new(Metrics::new(&opentelemetry::global::meter("caribou")));
         let dirty = Arc::new(DirtyLists::default());
+        let in_force = InForce::default();
+        in_force.set(servers.into_iter().map(|entry| Configured { entry, generation: in_force.fresh() }).collect());
         let router = Router {
             directory: Directory::default(),
             registry: Role::vacant(),
@@ -68,29 +81,45 @@ impl Runtime {
         };
         let registry = Registry {
             options: options.clone(),
-            outside: outside.into(),
+            outside: outside.clone(),
             directory: router.directory.clone(),
             book: router.book.clone(),
+            in_force: in_force.clone(),
             dirty: dirty.clone(),
             metrics: metrics.clone(),
         };
-        let published = Published::default();
-        let catalog_role = Role::vacant();
-        let catalog = CatalogActor {
-            servers: servers.into(),
+        let configuration = outside.configuration.as_ref().map(ConfigurationDesk::new);
+        let catalog = Catalog {
+            role: Role::vacant(),
+            published: Published::default(),
+            dirty,
+            options: options.clone(),
+            configuration: configuration.clone(),
+        };
+        let catalog_actor = CatalogActor {
+            in_force: in_force.clone(),
             router: router.clone(),
-            dirty: dirty.clone(),
-            published: published.clone(),
+            dirty: catalog.dirty.clone(),
+            published: catalog.published.clone(),
             at_most: options.call_max,
         };
-        let roles =
-            Roles { registry, registry_role: router.registry.clone(), catalog, catalog_role: catalog_role.clone() };
+        let configuration_actor = outside.configuration.zip(configuration.clone()).map(|(configuration, desk)| {
+            let (router, catalog) = (router.clone(), catalog.clone());
+            let role = desk.role.clone();
+            (ConfigurationActor { configuration, in_force, router, catalog, stale: desk.stale }, role)
+        });
+        let folders = outside.folders;
+        let roles = Roles {
+            registry: (registry, router.registry.clone()),
+            catalog: (catalog_actor, catalog.role.clone()),
+            configuration: configuration_actor,
+        };
         let (root, _) = Actor::spawn(None, Root, roles)
             .await
             .map_err(|error| VerbError::new(Code::Unavailable, format!("the actors did not start: {error}")))?;
-        let catalog = Catalog { role: catalog_role, published, dirty, options: options.clone() };
+        let promotions = outside.promotions.unwrap_or_else(|| Arc::new(PromotionsInMemory::default()));
         let calls = Arc::new(Semaphore::new(options.max_calls));
-        Ok(Self { boot, options, catalog, router, metrics, calls, root })
+        Ok(Self { boot, options, catalog, router, configuration, folders, metrics, promotions, calls, root })
     }
 
     /// This life of this replica.

@@ -4,11 +4,14 @@
 //! → the session itself. No message passes through an actor while the session is live.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use caribou_core::config::ServerConfig;
 use caribou_core::failure::Code;
+use caribou_core::guardrails;
 use caribou_core::ids::{BootId, Epoch, RequestId, Scope, ServerName};
+use caribou_core::result::AgentResult;
 use caribou_core::session::call_limits;
 use caribou_ports::mcp::{CallError, ProgressSink, ToolCall};
 use serde_json::value::RawValue;
@@ -20,6 +23,7 @@ use crate::Runtime;
 use crate::catalog::Target;
 use crate::error::{UpstreamError, VerbError};
 use crate::session::Admitted;
+use crate::shape::{Shape, Shaping};
 
 /// One call as a caller asks for it.
 pub struct CallTool {
@@ -33,6 +37,8 @@ pub struct CallTool {
     pub timeout: Option<Duration>,
     /// Where progress goes.
     pub progress: Option<ProgressSink>,
+    /// What is wanted beside the raw result.
+    pub shape: Shape,
     /// Names this request in logs and spans.
     pub request_id: RequestId,
 }
@@ -41,6 +47,8 @@ pub struct CallTool {
 pub struct CalledTool {
     /// The server's `CallToolResult`, byte for byte.
     pub result: Box<RawValue>,
+    /// The same for an agent, if it was asked for.
+    pub agent: Option<AgentResult>,
     /// The session that answered; `None` for servers that keep no session state.
     pub session: Option<SessionSeen>,
 }
@@ -67,16 +75,23 @@ impl Runtime {
     /// # Errors
     /// See [`VerbError::code`]; a tool that failed (`isError`) is a result, not an error.
     pub async fn call_tool(&self, call: CallTool) -> Result<CalledTool, VerbError> {
+        self.options.guardrails.judge(&call.name).map_err(|reason| kept_back(&call, reason))?;
         let Ok(_slot) = self.calls.try_acquire() else {
             return Err(VerbError {
                 retry_after: Some(Duration::from_secs(1)),
                 ..VerbError::new(Code::Busy, "this replica has as many calls in flight as it may; try again")
             });
         };
-        let target = self.catalog.find(&call.name).await?;
+        let whole = call.timeout.unwrap_or(self.options.call_max).min(self.options.call_max);
+        let deadline = Instant::now() + whole;
+        let target = match tokio::time::timeout_at(deadline, self.catalog.find(&call.name)).await {
+            Ok(found) => found?,
+            Err(_) => return Err(not_called(&call.name, "its server is still being discovered", whole)),
+        };
+        self.demand_fetched(&call.name, &call.scope).await?;
         let span = tracing::info_span!(
             "call_tool",
-            server = %target.server.name,
+            server = %target.binding.server.name,
             tool = %target.raw_name,
             session = %call.scope,
             request_id = %call.request_id,
@@ -84,34 +99,50 @@ impl Runtime {
             outcome = tracing::field::Empty,
         );
         let began = Instant::now();
-        let called = self.call_target(&target, call).instrument(span.clone()).await;
+        let called = self.call_target(&target, call, deadline, whole).instrument(span.clone()).await;
         let outcome = called.as_ref().map_or_else(|error| error.code.as_str(), |_| "ok");
         span.record("outcome", outcome);
         self.metrics.called(&target.labels, outcome, began.elapsed());
-        called
+        let (mut called, shaping) = called?;
+        if let Some(shaping) = shaping {
+            called.agent = Some(shaping.finish(&called.result).await);
+        }
+        Ok(called)
     }
 
-    async fn call_target(&self, target: &Target, call: CallTool) -> Result<CalledTool, VerbError> {
-        let server = &target.server;
-        let whole = call.timeout.unwrap_or(self.options.call_max).min(self.options.call_max);
+    async fn call_target(
+        &self,
+        target: &Target,
+        call: CallTool,
+        deadline: Instant,
+        whole: Duration,
+    ) -> Result<Answered, VerbError> {
+        let server = &target.binding.server;
+        let reached = AtomicBool::new(false);
         let attempt = async {
-            match self.attempt(target, &call).await {
+            match self.attempt(target, &call, &reached).await {
                 // It surely never left: the session was lost between two calls.
-                Err(Failed { not_sent: true, .. }) => self.attempt(target, &call).await,
+                Err(Failed { not_sent: true, .. }) => self.attempt(target, &call, &reached).await,
                 done => done,
             }
         };
-        match tokio::time::timeout(whole, attempt).await {
+        match tokio::time::timeout_at(deadline, attempt).await {
             Ok(done) => done.map_err(|failed| failed.error),
+            Err(_) if !reached.load(Ordering::Relaxed) => {
+                Err(not_called(&call.name, &format!("server `{}` is still being opened", server.name), whole))
+            }
             Err(_) => Err(timed_out(server, &target.raw_name, "the bound of the call", whole)),
         }
     }
 
-    async fn attempt(&self, target: &Target, call: &CallTool) -> Result<CalledTool, Failed> {
-        let server = &target.server;
-        let admitted = self.router.admit(server, &call.scope).await?;
+    /// `reached` is set once the call may have reached the server.
+    async fn attempt(&self, target: &Target, call: &CallTool, reached: &AtomicBool) -> Result<Answered, Failed> {
+        let server = &target.binding.server;
+        let admitted = self.router.admit(&target.binding, &call.scope).await?;
+        reached.store(true, Ordering::Relaxed);
         let facts = admitted.session.facts();
         tracing::Span::current().record("era", tracing::field::display(facts.era));
+        let shaping = Shaping::begin(call.shape, self.folders.as_ref(), server, &call.scope).await;
         let limits = call_limits(server, call.timeout, self.options.http_call_timeout, self.options.call_max);
         let silence = limits.idle.map(Silence::new);
         let upstream = ToolCall {
@@ -131,7 +162,7 @@ impl Runtime {
             }
         };
         match result {
-            Ok(result) => Ok(CalledTool { result, session: self.seen(&admitted) }),
+            Ok(result) => Ok((CalledTool { result, agent: None, session: self.seen(&admitted) }, shaping)),
             Err(error) => {
                 if matches!(error, CallError::Disconnected { .. }) {
                     admitted.handle.lost();
@@ -152,6 +183,9 @@ impl Runtime {
     }
 }
 
+/// What came back, and what is left to do about its form.
+type Answered = (CalledTool, Option<Shaping>);
+
 /// One attempt that failed, and whether the call surely never left this process.
 struct Failed {
     error: VerbError,
@@ -164,6 +198,12 @@ impl From<VerbError> for Failed {
     }
 }
 
+/// The refusal of a call that guardrails do not let through.
+fn kept_back(call: &CallTool, reason: guardrails::Reason) -> VerbError {
+    tracing::info!(tool = call.name, session = %call.scope, request_id = %call.request_id, "denied: {reason}");
+    VerbError::new(Code::Denied, format!("tool `{}` may not be called: {reason}", call.name))
+}
+
 fn call_failed(server: &ServerConfig, tool: &str, error: CallError) -> VerbError {
     let detail = format!("tool `{tool}` of server `{}`: {error}", server.name);
     let upstream = match &error {
@@ -173,6 +213,15 @@ fn call_failed(server: &ServerConfig, tool: &str, error: CallError) -> VerbError
         _ => None,
     };
     VerbError { upstream, ..VerbError::new(error.code(), detail) }
+}
+
+/// The bound passed before anything was sent.
+fn not_called(tool: &str, why: &str, bound: Duration) -> VerbError {
+    let bound = bound.as_secs_f64();
+    VerbError::new(
+        Code::Timeout,
+        format!("tool `{tool}` was not called within {bound} s (the bound of the call): {why}"),
+    )
 }
 
 fn timed_out(server: &ServerConfig, tool: &str, which: &str, bound: Duration) -> VerbError {

@@ -1,6 +1,11 @@
 //! The public verbs, one a file.
 
 pub(crate) mod call_tool;
+pub(crate) mod change_config;
 pub(crate) mod close_sessions;
 pub(crate) mod list_tools;
+pub(crate) mod promote_tools;
+pub(crate) mod prompt_section;
+pub(crate) mod reset;
+pub(crate) mod search_tools;
 pub(crate) mod status;

@@ -96,7 +96,7 @@ impl Runtime {
     /// Every server of the configuration, in document order.
     pub async fn servers(&self) -> Vec<ServerStatus> {
         let tally = self.router.tally().await;
-        self.catalog.snapshot().entries.iter().map(|entry| server_status(entry, &tally)).collect()
+        self.catalog.current().await.entries.iter().map(|entry| server_status(entry, &tally)).collect()
     }
 
     /// Every live session, oldest first.

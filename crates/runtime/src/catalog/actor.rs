@@ -1,9 +1,10 @@
 //! Runs discoveries, one at a time for each server, and publishes what they find.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use caribou_core::config::ServerEntry;
+use caribou_core::ids::ServerName;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -11,13 +12,14 @@ use tokio::time::Instant;
 use super::dirty::DirtyLists;
 use super::discover::{Discovery, discover};
 use super::snapshot::{Entry, EntryState, Published, Snapshot};
+use crate::config::{Binding, InForce};
 use crate::error::VerbError;
 use crate::session::Router;
 
 /// What the catalogue works with.
 #[derive(Clone)]
 pub(crate) struct CatalogActor {
-    pub(crate) servers: Arc<[ServerEntry]>,
+    pub(crate) in_force: InForce,
     pub(crate) router: Router,
     pub(crate) dirty: Arc<DirtyLists>,
     pub(crate) published: Published,
@@ -26,21 +28,18 @@ pub(crate) struct CatalogActor {
 }
 
 pub(crate) enum CatalogMessage {
-    /// Answers when the server at this place is as fresh as it can be: at once when nothing is to be done.
-    Want {
-        place: usize,
-        settled: oneshot::Sender<()>,
-    },
-    Discovered {
-        place: usize,
-        found: Result<Discovery, VerbError>,
-    },
+    /// Answers when what is known of the server is as fresh as it can be: at once when nothing is to be done.
+    Want { server: ServerName, settled: oneshot::Sender<()> },
+    /// A discovery ended.
+    Discovered { binding: Binding, found: Box<Result<Discovery, VerbError>> },
+    /// The configuration changed: forget what it superseded. Answers once the new one is published.
+    Supersede { done: oneshot::Sender<()> },
 }
 
 pub(crate) struct CatalogState {
     entries: Vec<Entry>,
-    /// Who waits for the discovery of each server now running; `None` = none runs.
-    running: Vec<Option<Vec<oneshot::Sender<()>>>>,
+    /// Who waits for each discovery now running.
+    running: HashMap<ServerName, Vec<oneshot::Sender<()>>>,
 }
 
 impl Actor for CatalogActor {
@@ -49,10 +48,9 @@ impl Actor for CatalogActor {
     type Arguments = ();
 
     async fn pre_start(&self, _: ActorRef<Self::Msg>, (): ()) -> Result<Self::State, ActorProcessingErr> {
-        let entries: Vec<Entry> = self.servers.iter().map(Entry::new).collect();
+        let entries: Vec<Entry> = self.in_force.get().list.iter().map(Entry::new).collect();
         self.published.set(Snapshot::of(entries.clone()));
-        let running = entries.iter().map(|_| None).collect();
-        Ok(CatalogState { entries, running })
+        Ok(CatalogState { entries, running: HashMap::new() })
     }
 
     async fn handle(
@@ -62,8 +60,12 @@ impl Actor for CatalogActor {
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            CatalogMessage::Want { place, settled } => self.want(&myself, state, place, settled),
-            CatalogMessage::Discovered { place, found } => self.discovered(state, place, found),
+            CatalogMessage::Want { server, settled } => self.want(&myself, state, &server, settled),
+            CatalogMessage::Discovered { binding, found } => self.discovered(state, &binding, *found),
+            CatalogMessage::Supersede { done } => {
+                self.supersede(&myself, state);
+                let _ = done.send(());
+            }
         }
         Ok(())
     }
@@ -74,34 +76,40 @@ impl CatalogActor {
         &self,
         myself: &ActorRef<CatalogMessage>,
         state: &mut CatalogState,
-        place: usize,
+        server: &ServerName,
         settled: oneshot::Sender<()>,
     ) {
-        let (Some(entry), Some(running)) = (state.entries.get_mut(place), state.running.get_mut(place)) else { return };
-        if let Some(waiting) = running {
+        if let Some(waiting) = state.running.get_mut(server) {
             return waiting.push(settled);
         }
-        let Some(server) = entry.enabled().cloned() else { return };
-        if matches!(entry.state, EntryState::Ready) && !self.dirty.is_dirty(&entry.name) {
+        let Some(entry) = state.entries.iter_mut().find(|entry| entry.name == *server) else { return };
+        let fresh = matches!(entry.state, EntryState::Ready) && !self.dirty.is_dirty(server);
+        let Some(binding) = entry.binding().filter(|_| !fresh) else {
             let _ = settled.send(());
             return;
-        }
-        *running = Some(vec![settled]);
-        let changed = self.dirty.take(&entry.name);
-        if !matches!(entry.state, EntryState::Ready) {
+        };
+        state.running.insert(server.clone(), vec![settled]);
+        // One that failed counts as failed until it succeeds, so that no listing waits for it.
+        if matches!(entry.state, EntryState::Unknown) {
             entry.state = EntryState::Starting;
             entry.since = Instant::now();
-            self.published.set(Snapshot::of(state.entries.clone()));
+            self.publish(&state.entries);
         }
+        self.begin(myself, binding);
+    }
+
+    fn begin(&self, myself: &ActorRef<CatalogMessage>, binding: Binding) {
+        let changed = self.dirty.take(&binding.server.name);
         let (router, at_most, to) = (self.router.clone(), self.at_most, myself.clone());
         tokio::spawn(async move {
-            let found = discover(&router, &server, changed, at_most).await;
-            let _ = to.cast(CatalogMessage::Discovered { place, found });
+            let found = Box::new(discover(&router, &binding, changed, at_most).await);
+            let _ = to.cast(CatalogMessage::Discovered { binding, found });
         });
     }
 
-    fn discovered(&self, state: &mut CatalogState, place: usize, found: Result<Discovery, VerbError>) {
-        let Some(entry) = state.entries.get_mut(place) else { return };
+    fn discovered(&self, state: &mut CatalogState, binding: &Binding, found: Result<Discovery, VerbError>) {
+        // What was found under a configuration since changed says nothing about the server now in force.
+        let Some(entry) = state.entries.iter_mut().find(|entry| entry.is_of(binding)) else { return };
         match found {
             Ok(discovery) => {
                 tracing::info!(server = %entry.name, tools = discovery.tools.tools.len(), "discovered");
@@ -116,13 +124,40 @@ impl CatalogActor {
             }
         }
         entry.since = Instant::now();
-        let snapshot = Snapshot::of(state.entries.clone());
-        for warning in snapshot.warnings.iter().filter(|w| !self.published.get().warnings.contains(w)) {
+        self.publish(&state.entries);
+        for settled in state.running.remove(&binding.server.name).into_iter().flatten() {
+            let _ = settled.send(());
+        }
+    }
+
+    /// Takes the configuration in force over: what is known of an untouched server stays, down to its tool objects.
+    fn supersede(&self, myself: &ActorRef<CatalogMessage>, state: &mut CatalogState) {
+        let mut known: HashMap<ServerName, Entry> =
+            state.entries.drain(..).map(|entry| (entry.name.clone(), entry)).collect();
+        for configured in &self.in_force.get().list {
+            let binding = configured.binding();
+            let kept = known.remove(&configured.entry.name);
+            let kept = kept.filter(|entry| binding.as_ref().is_some_and(|binding| entry.is_of(binding)));
+            if let (None, Some(binding)) = (&kept, binding)
+                && state.running.contains_key(&configured.entry.name)
+            {
+                // Its waiters wait on, for the discovery of what is in force now.
+                self.begin(myself, binding);
+            }
+            state.entries.push(kept.unwrap_or_else(|| Entry::new(configured)));
+        }
+        let entries = &state.entries;
+        // Dropping the waiters of a server that is gone lets their callers go on.
+        state.running.retain(|name, _| entries.iter().any(|entry| entry.name == *name && entry.enabled().is_some()));
+        self.publish(entries);
+    }
+
+    fn publish(&self, entries: &[Entry]) {
+        let snapshot = Snapshot::of(entries.to_vec());
+        let before = self.published.get();
+        for warning in snapshot.warnings.iter().filter(|warning| !before.warnings.contains(warning)) {
             tracing::warn!("{warning}");
         }
         self.published.set(snapshot);
-        for settled in state.running.get_mut(place).and_then(Option::take).into_iter().flatten() {
-            let _ = settled.send(());
-        }
     }
 }

@@ -13,6 +13,7 @@ use caribou_core::tool::ServerTools;
 use caribou_ports::mcp::{CallError, SessionFacts};
 use tokio::time::Instant;
 
+use crate::config::Binding;
 use crate::error::VerbError;
 use crate::session::{Admitted, Handle, Router};
 
@@ -25,18 +26,20 @@ pub(crate) struct Discovery {
 /// Lists the tools of `server`: through the session that said its list changed, else through one of the catalogue's.
 pub(crate) async fn discover(
     router: &Router,
-    server: &Arc<ServerConfig>,
+    binding: &Binding,
     changed: Option<Arc<Handle>>,
     at_most: Duration,
 ) -> Result<Discovery, VerbError> {
+    let server = &binding.server;
     let bound = server.session_init_timeout.unwrap_or(at_most);
+    let changed = changed.filter(|handle| handle.generation == binding.generation);
     if let Some(Ok(admitted)) = changed.map(|handle| handle.admit())
         && let Ok(discovery) = list(server, &admitted, bound, bound).await
     {
         return Ok(discovery);
     }
     let began = Instant::now();
-    let admitted = router.admit(server, &Scope::catalog()).await?;
+    let admitted = router.admit(binding, &Scope::catalog()).await?;
     let discovery = list(server, &admitted, bound.saturating_sub(began.elapsed()), bound).await;
     drop(admitted);
     if server.transport.owns_process() || discovery.is_err() {
@@ -72,5 +75,7 @@ async fn list(
 }
 
 fn failed(server: &str, error: &CallError) -> VerbError {
-    VerbError::new(error.code(), format!("server `{server}` did not list its tools: {error}"))
+    // A listing has no effects: that its outcome is unknown must not be read as that of the call which asked for it.
+    let code = Some(error.code()).filter(|code| *code != Code::OutcomeUnknown).unwrap_or(Code::Unavailable);
+    VerbError::new(code, format!("server `{server}` did not list its tools: {error}"))
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use caribou_core::bounds;
 use caribou_core::failure::Code;
 use caribou_core::ids::ServerName;
 use futures::future::join_all;
@@ -13,8 +14,9 @@ use tokio::sync::oneshot;
 
 use super::actor::CatalogMessage;
 use super::dirty::DirtyLists;
-use super::snapshot::{EntryState, Published, Snapshot, Target};
-use crate::api::list_tools::ListedTools;
+use super::offer::Offer;
+use super::snapshot::{Entry, EntryState, Published, Snapshot, Target};
+use crate::config::ConfigurationDesk;
 use crate::error::VerbError;
 use crate::options::Options;
 use crate::roles::Role;
@@ -26,69 +28,75 @@ pub(crate) struct Catalog {
     pub(crate) published: Published,
     pub(crate) dirty: Arc<DirtyLists>,
     pub(crate) options: Options,
+    /// Asked first, so that what is stored is in force before anything is looked up (contract 5.4).
+    pub(crate) configuration: Option<ConfigurationDesk>,
 }
 
 impl Catalog {
     /// Where a visible name leads. Discovers the servers that may have it, if it is not known yet.
     pub(crate) async fn find(&self, name: &str) -> Result<Target, VerbError> {
-        let snapshot = self.published.get();
+        let snapshot = self.current().await;
         if let Some(target) = snapshot.target(name) {
             return Ok(target.clone());
         }
-        let may_have: Vec<usize> = (0..snapshot.entries.len())
-            .filter(|&place| snapshot.entries[place].could_have(name))
-            .filter(|&place| !self.is_fresh(&snapshot, place))
-            .collect();
+        let may_have = self.stale(&snapshot, |entry| entry.could_have(name));
         self.settle(&may_have, self.options.call_max).await;
         let snapshot = self.published.get();
         snapshot.target(name).cloned().ok_or_else(|| not_found(&snapshot, name))
     }
 
-    /// All tools. Waits a bounded while for servers never seen before; those that failed are tried again without
-    /// anybody waiting, unless there is nothing else to show.
-    pub(crate) async fn list(&self) -> Result<ListedTools, VerbError> {
+    /// All tools. Waits a bounded while for servers never seen before; those that failed are tried again, and those
+    /// that take longer are left to themselves, without anybody waiting, unless there is nothing else to show.
+    pub(crate) async fn list(&self) -> Result<Arc<Snapshot>, VerbError> {
+        let snapshot = self.current().await;
+        let any_ready = is_any_ready(&snapshot);
+        let is_waited_for = |entry: &Entry| match entry.state {
+            EntryState::Failed(_) => !any_ready,
+            EntryState::Starting => !any_ready || entry.since.elapsed() < self.options.list_wait,
+            _ => true,
+        };
+        self.nudge(&self.stale(&snapshot, |entry| !is_waited_for(entry)));
+        self.settle(&self.stale(&snapshot, is_waited_for), self.options.list_wait).await;
         let snapshot = self.published.get();
-        let stale: Vec<usize> = (0..snapshot.entries.len()).filter(|&place| !self.is_fresh(&snapshot, place)).collect();
-        if !stale.is_empty() {
-            let any_ready = snapshot.entries.iter().any(|entry| matches!(entry.state, EntryState::Ready));
-            let (failed, others): (Vec<usize>, Vec<usize>) = stale
-                .into_iter()
-                .partition(|&place| any_ready && matches!(snapshot.entries[place].state, EntryState::Failed(_)));
-            self.nudge(&failed);
-            self.settle(&others, self.options.list_wait).await;
-        }
-        let snapshot = self.published.get();
-        let listed = snapshot.listed.clone();
-        let any_ready = snapshot.entries.iter().any(|entry| matches!(entry.state, EntryState::Ready));
-        if !any_ready && listed.pending.is_empty() && !listed.failed.is_empty() {
+        let listed = &snapshot.listed;
+        if !is_any_ready(&snapshot) && listed.pending.is_empty() && !listed.failed.is_empty() {
             return Err(all_failed(&snapshot));
         }
-        Ok(listed)
+        Ok(snapshot)
     }
 
     /// Asks for the lists of these servers again, all enabled ones when `None`.
     pub(crate) async fn refresh(&self, server: Option<&ServerName>) -> Result<(), VerbError> {
-        let snapshot = self.published.get();
-        let places: Vec<usize> = (0..snapshot.entries.len())
-            .filter(|&place| snapshot.entries[place].enabled().is_some())
-            .filter(|&place| server.is_none_or(|server| snapshot.entries[place].name == *server))
-            .collect();
+        let snapshot = self.current().await;
+        let enabled = snapshot.entries.iter().filter(|entry| entry.enabled().is_some()).map(|entry| &entry.name);
+        let servers: Vec<ServerName> = enabled.filter(|name| server.is_none_or(|s| s == *name)).cloned().collect();
         if let Some(server) = server
-            && places.is_empty()
+            && servers.is_empty()
         {
             return Err(VerbError::new(Code::NotFound, format!("there is no enabled server `{server}`")));
         }
-        for &place in &places {
-            self.dirty.mark_server(&snapshot.entries[place].name);
+        for server in &servers {
+            self.dirty.mark_server(server);
         }
-        self.settle(&places, self.options.call_max).await;
+        self.settle(&servers, self.options.call_max).await;
         Ok(())
     }
 
     /// Begins the discovery of every server without waiting for any.
     pub(crate) fn discover_all(&self) {
-        let places: Vec<usize> = (0..self.published.get().entries.len()).collect();
-        self.nudge(&places);
+        self.nudge(&self.stale(&self.published.get(), |_| true));
+    }
+
+    /// Takes the configuration in force over. Resolves once it is published.
+    pub(crate) async fn supersede(&self) {
+        let (done, published) = oneshot::channel();
+        let _ = self.role.cast(CatalogMessage::Supersede { done });
+        let _ = tokio::time::timeout(bounds::SESSION_CLOSE, published).await;
+    }
+
+    /// What is offered of `snapshot`.
+    pub(crate) fn offer<'s>(&self, snapshot: &'s Snapshot) -> &'s Offer {
+        snapshot.offer.get_or_init(|| Offer::of(&snapshot.listed.tools, &self.options))
     }
 
     /// The snapshot in force.
@@ -96,27 +104,44 @@ impl Catalog {
         self.published.get()
     }
 
-    fn is_fresh(&self, snapshot: &Snapshot, place: usize) -> bool {
-        let entry = &snapshot.entries[place];
-        entry.enabled().is_none() || (matches!(entry.state, EntryState::Ready) && !self.dirty.is_dirty(&entry.name))
+    /// The snapshot of what is stored now.
+    pub(crate) async fn current(&self) -> Arc<Snapshot> {
+        if let Some(configuration) = &self.configuration {
+            configuration.refresh().await;
+        }
+        self.published.get()
     }
 
-    fn nudge(&self, places: &[usize]) {
-        for &place in places {
+    /// The enabled servers among these of which something newer may be known.
+    fn stale(&self, snapshot: &Snapshot, among: impl Fn(&Entry) -> bool) -> Vec<ServerName> {
+        let is_fresh = |entry: &Entry| matches!(entry.state, EntryState::Ready) && !self.dirty.is_dirty(&entry.name);
+        let enabled = snapshot.entries.iter().filter(|entry| entry.enabled().is_some());
+        enabled.filter(|entry| !is_fresh(entry) && among(entry)).map(|entry| entry.name.clone()).collect()
+    }
+
+    fn nudge(&self, servers: &[ServerName]) {
+        for server in servers {
             let (settled, _) = oneshot::channel();
-            let _ = self.role.cast(CatalogMessage::Want { place, settled });
+            let _ = self.role.cast(CatalogMessage::Want { server: server.clone(), settled });
         }
     }
 
-    async fn settle(&self, places: &[usize], at_most: Duration) {
-        let waits = places.iter().map(|&place| {
+    async fn settle(&self, servers: &[ServerName], at_most: Duration) {
+        if servers.is_empty() {
+            return;
+        }
+        let waits = servers.iter().map(|server| {
             let (settled, wait) = oneshot::channel();
-            let _ = self.role.cast(CatalogMessage::Want { place, settled });
+            let _ = self.role.cast(CatalogMessage::Want { server: server.clone(), settled });
             wait
         });
         // Running out of time is no error: what is known by then is served.
         let _ = tokio::time::timeout(at_most, join_all(waits)).await;
     }
+}
+
+fn is_any_ready(snapshot: &Snapshot) -> bool {
+    snapshot.entries.iter().any(|entry| matches!(entry.state, EntryState::Ready))
 }
 
 fn not_found(snapshot: &Snapshot, name: &str) -> VerbError {

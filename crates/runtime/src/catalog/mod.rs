@@ -8,9 +8,11 @@ mod actor;
 mod dirty;
 mod discover;
 mod lookup;
+mod offer;
 mod snapshot;
 
 pub(crate) use actor::{CatalogActor, CatalogMessage};
 pub(crate) use dirty::DirtyLists;
 pub(crate) use lookup::Catalog;
+pub(crate) use offer::Offer;
 pub(crate) use snapshot::{Entry, EntryState, Published, Target};

@@ -1,15 +1,17 @@
 //! What is known of all servers at one moment, immutable once published.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use caribou_core::config::{ServerConfig, ServerEntry};
+use caribou_core::config::ServerConfig;
 use caribou_core::ids::ServerName;
 use caribou_core::tool::{ServerTools, could_belong_to, merge};
 use caribou_ports::mcp::SessionFacts;
 use tokio::time::Instant;
 
+use super::offer::Offer;
 use crate::api::list_tools::{ListedTool, ListedTools};
+use crate::config::{Binding, Configured, Generation};
 use crate::error::VerbError;
 use crate::metrics::{Metrics, ToolLabels};
 
@@ -18,7 +20,7 @@ use crate::metrics::{Metrics, ToolLabels};
 pub(crate) enum EntryState {
     /// Nobody asked yet.
     Unknown,
-    /// Being discovered for the first time, or again after a failure.
+    /// Being discovered for the first time.
     Starting,
     Ready,
     Failed(VerbError),
@@ -31,6 +33,7 @@ pub(crate) enum EntryState {
 pub(crate) struct Entry {
     pub(crate) name: ServerName,
     pub(crate) config: Option<Arc<ServerConfig>>,
+    pub(crate) generation: Generation,
     pub(crate) state: EntryState,
     pub(crate) since: Instant,
     pub(crate) tools: Arc<ServerTools>,
@@ -38,18 +41,38 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub(crate) fn new(entry: &ServerEntry) -> Self {
+    pub(crate) fn new(configured: &Configured) -> Self {
+        let Configured { entry, generation } = configured;
         let (config, state) = match &entry.config {
             Ok(config) if config.enabled => (Some(config.clone()), EntryState::Unknown),
             Ok(config) => (Some(config.clone()), EntryState::Disabled),
             Err(reason) => (None, EntryState::Dropped(reason.clone())),
         };
-        Self { name: entry.name.clone(), config, state, since: Instant::now(), tools: Arc::default(), facts: None }
+        Self {
+            name: entry.name.clone(),
+            config,
+            generation: *generation,
+            state,
+            since: Instant::now(),
+            tools: Arc::default(),
+            facts: None,
+        }
     }
 
     /// The configuration, if the server takes part.
     pub(crate) fn enabled(&self) -> Option<&Arc<ServerConfig>> {
         self.config.as_ref().filter(|config| config.enabled)
+    }
+
+    /// What a call to this server goes by, if it takes part.
+    pub(crate) fn binding(&self) -> Option<Binding> {
+        self.enabled().map(|server| Binding { server: server.clone(), generation: self.generation })
+    }
+
+    /// Whether this is what is known of exactly that server, configured by exactly that document.
+    pub(crate) fn is_of(&self, binding: &Binding) -> bool {
+        self.generation == binding.generation
+            && self.config.as_ref().is_some_and(|config| Arc::ptr_eq(config, &binding.server))
     }
 
     /// Whether a tool of this name may turn up here.
@@ -65,7 +88,7 @@ impl Entry {
 /// Where a visible name leads.
 #[derive(Clone)]
 pub(crate) struct Target {
-    pub(crate) server: Arc<ServerConfig>,
+    pub(crate) binding: Binding,
     pub(crate) raw_name: Arc<str>,
     pub(crate) labels: ToolLabels,
     /// Place of its server in the document.
@@ -80,6 +103,8 @@ pub(crate) struct Snapshot {
     pub(crate) listed: ListedTools,
     /// Names hidden by another server's, for people.
     pub(crate) warnings: Vec<String>,
+    /// What is offered of it, once somebody asked.
+    pub(super) offer: OnceLock<Offer>,
 }
 
 impl Snapshot {
@@ -94,7 +119,7 @@ impl Snapshot {
                 (EntryState::Unknown | EntryState::Starting, Some(_)) => listed.pending.push(entry.name.clone()),
                 _ => {}
             }
-            let Some(config) = entry.enabled() else { continue };
+            let Some(binding) = entry.binding() else { continue };
             for (index, tool) in entry.tools.tools.iter().enumerate() {
                 if by_name.get(&tool.name) != Some(&(place, index)) {
                     continue;
@@ -105,13 +130,14 @@ impl Snapshot {
                     raw_name: tool.raw_name.clone(),
                     tool: tool.tool.clone(),
                     repaired: tool.repaired.clone(),
+                    routing: Arc::new(binding.server.routing_of(&tool.raw_name)),
                 });
                 let labels = Metrics::tool_labels(entry.name.as_str(), &tool.raw_name);
-                let target = Target { server: config.clone(), raw_name: tool.raw_name.clone(), labels, place };
+                let target = Target { binding: binding.clone(), raw_name: tool.raw_name.clone(), labels, place };
                 targets.insert(tool.name.clone(), target);
             }
         }
-        Self { entries, targets, listed, warnings }
+        Self { entries, targets, listed, warnings, offer: OnceLock::new() }
     }
 
     /// Where `name` leads, unless an earlier server that is still being discovered may claim it.

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use caribou_core::bounds;
+use caribou_core::config::Transport;
 use caribou_ports::mcp::{Disconnect, EventSink, OpenError, OpenSession, Session};
 use caribou_ports::workspace::ThreadFolder;
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
@@ -181,12 +183,7 @@ fn tear_down(myself: &ActorRef<SessionMessage>, session: Arc<dyn Session>) {
 /// Waits for its turn to spawn, then brings the session up within what is left of the deadline.
 async fn open(birth: Birth, abandoned: watch::Receiver<bool>) -> Result<Arc<dyn Session>, OpenError> {
     let server = birth.handle.server.clone();
-    let late = || OpenError::Timeout {
-        message: format!(
-            "server `{}` was not started within its session_init_timeout: too many servers start at once",
-            server.name
-        ),
-    };
+    let late = || queued(&birth, "it waited for its turn all the time");
     let _turn = if server.transport.owns_process() {
         let turn = tokio::select! {
             turn = birth.spawns.clone().acquire_owned() => turn.ok(),
@@ -197,27 +194,57 @@ async fn open(birth: Birth, abandoned: watch::Receiver<bool>) -> Result<Arc<dyn 
     } else {
         None
     };
+    let left = birth.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     let request = OpenSession {
         label: birth.handle.key.to_string(),
         folder: folder(&birth).await?,
-        timeout: birth.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
+        timeout: left,
         abandoned: Box::pin(given_up(abandoned)),
         watch_lists: birth.handle.key.scope.is_catalog() || server.transport.owns_process(),
         events: birth.events.clone(),
         server,
     };
-    birth.outside.connector.open(request).await
+    match birth.outside.connector.open(request).await {
+        Err(OpenError::Timeout { message })
+            if left < birth.handle.server.session_init_timeout.map(|bound| bound / 2) =>
+        {
+            Err(queued(&birth, &message))
+        }
+        opened => opened,
+    }
+}
+
+/// The error of a bring-up whose time went by before it could begin.
+fn queued(birth: &Birth, what: &str) -> OpenError {
+    OpenError::Queued(format!(
+        "too many servers start at once for server `{}` to be ready within its session_init_timeout: {what}",
+        birth.handle.server.name
+    ))
 }
 
 /// The folder of the thread, for a child of one. The catalogue's children belong to no thread.
+///
+/// A child goes on without a folder for temporary files (contract 4.6), but not without the one that keeps its files
+/// apart from those of other threads (invariant P1).
 async fn folder(birth: &Birth) -> Result<Option<ThreadFolder>, OpenError> {
     let Handle { key, server, .. } = &*birth.handle;
-    match &birth.outside.folders {
-        Some(folders) if server.transport.owns_process() && !key.scope.is_catalog() => {
-            let prepared = folders.prepare(&key.scope).await;
-            prepared.map(Some).map_err(|error| OpenError::NotStartable(error.to_string()))
-        }
-        _ => Ok(None),
+    let (Some(folders), Transport::Stdio(stdio)) = (&birth.outside.folders, &server.transport) else { return Ok(None) };
+    if key.scope.is_catalog() {
+        return Ok(None);
+    }
+    let Ok(prepared) = tokio::time::timeout(bounds::FILES_LOOK, folders.prepare(&key.scope)).await else {
+        return Err(OpenError::NotStartable(
+            "the folder of its thread cannot be made: the disk does not answer".into(),
+        ));
+    };
+    let has_own = stdio.cwd.is_some() && stdio.thread_files.is_empty();
+    if let Err(error) | Ok(ThreadFolder { temp: Err(error), .. }) = &prepared {
+        tracing::warn!(session = %key, %error, "a child has no temporary folder of its own");
+    }
+    match prepared {
+        Ok(folder) => Ok(Some(folder)),
+        Err(_) if has_own => Ok(None),
+        Err(error) => Err(OpenError::NotStartable(error.to_string())),
     }
 }
 

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use super::actor::SessionMessage;
 use super::handle::{Handle, NotOpened, Waiter};
 use super::pool::Pool;
+use crate::config::InForce;
 
 /// Tells all of them the same.
 pub(super) fn refuse(waiters: Vec<Waiter>, why: &NotOpened) {
@@ -51,6 +52,16 @@ pub(super) fn close_scope(pool: &mut Pool, scope: &Scope, server: Option<&Server
     });
 }
 
+/// Closes what was opened under a configuration that is no longer in force (invariant G1).
+pub(super) fn close_superseded(pool: &mut Pool, in_force: &InForce) {
+    let stale = |handle: &Handle| !in_force.holds(&handle.server.name, handle.generation);
+    for held in pool.held.values_mut().filter(|held| stale(&held.handle)) {
+        held.handle.retire();
+        held.closing = true;
+        let _ = held.actor.cast(SessionMessage::Close);
+    }
+}
+
 /// Closes everything; nothing is opened any more.
 pub(super) fn close_all(pool: &mut Pool) {
     pool.stopping = true;
@@ -58,7 +69,8 @@ pub(super) fn close_all(pool: &mut Pool) {
         refuse(waiting.waiters, &NotOpened::Stopping);
     }
     for held in pool.held.values_mut() {
-        refuse(std::mem::take(&mut held.successors), &NotOpened::Stopping);
+        let successors = std::mem::take(&mut held.successors).into_iter().map(|(_, waiter)| waiter);
+        refuse(successors.collect(), &NotOpened::Stopping);
         held.handle.retire();
         held.closing = true;
         let _ = held.actor.cast(SessionMessage::Close);

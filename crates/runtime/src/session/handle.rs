@@ -16,11 +16,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use tokio::time::Instant;
 
 use super::registry::RegistryMessage;
+use crate::config::{Binding, Generation};
 
 /// One session, from the moment its creation is decided until it is gone.
 pub(crate) struct Handle {
     pub(crate) key: SessionKey,
     pub(crate) server: Arc<ServerConfig>,
+    /// The configuration it was opened under.
+    pub(crate) generation: Generation,
     pub(crate) opened_at: Instant,
     /// Set once, when the session goes live.
     live: OnceLock<Arc<dyn Session>>,
@@ -50,7 +53,7 @@ pub(crate) enum NotAdmitted {
 impl Handle {
     pub(super) fn new(
         key: SessionKey,
-        server: Arc<ServerConfig>,
+        binding: Binding,
         epoch: Epoch,
         max_calls: usize,
         registry: ActorRef<RegistryMessage>,
@@ -59,7 +62,8 @@ impl Handle {
         let max_calls = u32::try_from(max_calls.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX).max(1);
         Arc::new(Self {
             key,
-            server,
+            server: binding.server,
+            generation: binding.generation,
             opened_at: Instant::now(),
             live: OnceLock::new(),
             gate: Arc::new(Semaphore::new(max_calls as usize)),
@@ -199,6 +203,8 @@ pub(crate) enum NotOpened {
     Busy,
     /// Too many wait for room.
     NoRoom { limit: usize },
+    /// The configuration this caller goes by is no longer in force.
+    Superseded,
     /// The replica stops.
     Stopping,
 }

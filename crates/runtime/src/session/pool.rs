@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::actor::SessionMessage;
 use super::handle::{Handle, Waiter};
+use crate::config::Binding;
 use crate::options::Options;
 
 /// One session of the pool.
@@ -23,8 +24,8 @@ pub(super) struct Held {
     pub(super) handle: Arc<Handle>,
     pub(super) actor: ActorRef<SessionMessage>,
     pub(super) closing: bool,
-    /// Callers of the same key who came while it was closing.
-    pub(super) successors: Vec<Waiter>,
+    /// Callers of the same key who came while it was closing, and what they go by.
+    pub(super) successors: Vec<(Binding, Waiter)>,
     /// Who wants to know when it is gone.
     pub(super) gone: Vec<tokio::sync::oneshot::Sender<()>>,
 }
@@ -32,7 +33,7 @@ pub(super) struct Held {
 /// A key that waits for room.
 pub(super) struct WaitingKey {
     pub(super) key: SessionKey,
-    pub(super) server: Arc<ServerConfig>,
+    pub(super) binding: Binding,
     pub(super) deadline: Option<Instant>,
     pub(super) waiters: Vec<Waiter>,
 }
@@ -95,7 +96,7 @@ impl Pool {
             held: self.of_kind(kind).count(),
             closing: self.of_kind(kind).filter(|held| held.closing).count(),
             limit: self.limit(kind),
-            waiting: self.waiting.iter().filter(|waiting| Kind::of(&waiting.server) == kind).count(),
+            waiting: self.waiting.iter().filter(|waiting| Kind::of(&waiting.binding.server) == kind).count(),
             max_waiting: caribou_core::bounds::MAX_WAITING_FOR_ROOM,
             has_idle: self.idle_longest(kind).is_some(),
         }
@@ -117,13 +118,16 @@ impl Pool {
     }
 
     /// Lets one more waiter in: with those of its key, or at the end of the queue.
-    pub(super) fn wait(&mut self, key: SessionKey, server: Arc<ServerConfig>, waiters: Vec<Waiter>) {
+    pub(super) fn wait(&mut self, key: SessionKey, binding: Binding, waiters: Vec<Waiter>) {
         self.wanted.store(true, Ordering::Release);
         match self.waiting.iter_mut().find(|waiting| waiting.key == key) {
-            Some(waiting) => waiting.waiters.extend(waiters),
+            Some(waiting) => {
+                waiting.binding = binding;
+                waiting.waiters.extend(waiters);
+            }
             None => {
-                let deadline = server.session_init_timeout.map(|bound| Instant::now() + bound);
-                self.waiting.push_back(WaitingKey { key, server, deadline, waiters });
+                let deadline = binding.server.session_init_timeout.map(|bound| Instant::now() + bound);
+                self.waiting.push_back(WaitingKey { key, binding, deadline, waiters });
             }
         }
     }

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use caribou_core::config::ServerConfig;
 use caribou_core::ids::{Scope, ServerName, SessionKey};
 use caribou_core::session::{Admission, admit};
 use caribou_ports::mcp::{EventSink, OpenError, SessionEvent};
@@ -17,10 +16,11 @@ use tokio::time::Instant;
 
 use super::actor::{Birth, SessionActor, SessionMessage};
 use super::book::EpochBook;
-use super::closing::{close_all, close_one, close_scope, refuse};
+use super::closing::{close_all, close_one, close_scope, close_superseded, refuse};
 use super::handle::{Handle, NotAdmitted, NotOpened, Waiter};
 use super::pool::{Held, Kind, Pool};
 use crate::catalog::DirtyLists;
+use crate::config::{Binding, InForce};
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::start::Outside;
@@ -33,6 +33,7 @@ pub(crate) type Directory = Arc<RwLock<HashMap<SessionKey, Arc<Handle>>>>;
 pub(crate) struct Registry {
     pub(crate) options: Options,
     pub(crate) outside: Outside,
+    pub(crate) in_force: InForce,
     pub(crate) directory: Directory,
     pub(crate) book: Arc<Mutex<EpochBook>>,
     pub(crate) dirty: Arc<DirtyLists>,
@@ -41,7 +42,7 @@ pub(crate) struct Registry {
 
 pub(crate) enum RegistryMessage {
     /// A caller needs a session.
-    Acquire { key: SessionKey, server: Arc<ServerConfig>, waiter: Waiter },
+    Acquire { key: SessionKey, binding: Binding, waiter: Waiter },
     /// A session went live.
     Started(ServerName),
     /// A call saw a session fail.
@@ -58,6 +59,8 @@ pub(crate) enum RegistryMessage {
     Close { scope: Scope, server: Option<ServerName>, done: oneshot::Sender<usize> },
     /// Close everything and open nothing any more.
     Stop { done: oneshot::Sender<()> },
+    /// The configuration changed: close what it superseded. Answers once no call is admitted there any more.
+    Supersede { done: oneshot::Sender<()> },
     /// What there is.
     Tally(oneshot::Sender<Tally>),
 }
@@ -101,8 +104,8 @@ impl Actor for Registry {
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            RegistryMessage::Acquire { key, server, waiter } => {
-                self.acquire(&myself, state, key, server, vec![waiter]).await;
+            RegistryMessage::Acquire { key, binding, waiter } => {
+                self.acquire(&myself, state, key, binding, vec![waiter]).await;
             }
             RegistryMessage::Started(server) => {
                 state.pool.started(&server);
@@ -127,6 +130,10 @@ impl Actor for Registry {
                 close_all(&mut state.pool);
                 state.stopped = Some(done);
                 tell_if_stopped(state);
+            }
+            RegistryMessage::Supersede { done } => {
+                close_superseded(&mut state.pool, &self.in_force);
+                let _ = done.send(());
             }
             RegistryMessage::Tally(reply) => {
                 let handles = state.pool.held.values().map(|held| held.handle.clone()).collect();
@@ -166,31 +173,35 @@ impl Registry {
         myself: &ActorRef<RegistryMessage>,
         state: &mut RegistryState,
         key: SessionKey,
-        server: Arc<ServerConfig>,
+        binding: Binding,
         waiters: Vec<Waiter>,
     ) {
+        let server = &binding.server;
         if state.pool.stopping {
             return refuse(waiters, &NotOpened::Stopping);
         }
+        if !self.in_force.holds(&server.name, binding.generation) {
+            return refuse(waiters, &NotOpened::Superseded);
+        }
         if let Some(held) = state.pool.held.get_mut(&key) {
-            return join(held, waiters);
+            return join(held, &binding, waiters);
         }
         if let Some((last, retry_after)) = state.pool.backing_off(&server.name) {
             return refuse(waiters, &NotOpened::BackingOff { last, retry_after });
         }
-        let kind = Kind::of(&server);
+        let kind = Kind::of(server);
         let is_waiting = state.pool.waiting.iter().any(|waiting| waiting.key == key);
         match admit(state.pool.occupancy(kind)) {
             Admission::Open if !is_waiting => {
                 let deadline = server.session_init_timeout.map(|bound| Instant::now() + bound);
-                self.open(myself, state, key, server, deadline, waiters).await;
+                self.open(myself, state, key, binding, deadline, waiters).await;
             }
             Admission::Refuse => refuse(waiters, &NotOpened::NoRoom { limit: state.pool.limit(kind) }),
             Admission::EvictAndWait => {
                 self.evict(state, kind);
-                wait(myself, state, key, server, waiters);
+                wait(myself, state, key, binding, waiters);
             }
-            Admission::Open | Admission::Wait => wait(myself, state, key, server, waiters),
+            Admission::Open | Admission::Wait => wait(myself, state, key, binding, waiters),
         }
     }
 
@@ -199,13 +210,13 @@ impl Registry {
         myself: &ActorRef<RegistryMessage>,
         state: &mut RegistryState,
         key: SessionKey,
-        server: Arc<ServerConfig>,
+        binding: Binding,
         deadline: Option<Instant>,
         waiters: Vec<Waiter>,
     ) {
         let epoch = self.book.lock().unwrap_or_else(PoisonError::into_inner).next(&key);
         let max_calls = self.options.max_calls_per_session;
-        let handle = Handle::new(key.clone(), server, epoch, max_calls, myself.clone(), state.pool.wanted.clone());
+        let handle = Handle::new(key.clone(), binding, epoch, max_calls, myself.clone(), state.pool.wanted.clone());
         let birth = Birth {
             handle: handle.clone(),
             registry: myself.clone(),
@@ -252,7 +263,7 @@ impl Registry {
         let Some(held) = state.pool.held.remove(&handle.key) else { return };
         self.metrics.session_gone(&handle.server, failure.is_some());
         match failure {
-            Some(OpenError::Abandoned) => {}
+            Some(OpenError::Abandoned | OpenError::Queued(_)) => {}
             Some(error) => {
                 if let OpenError::Exited(disconnect) = &error {
                     state.stderr.insert(handle.server.name.clone(), disconnect.stderr.clone());
@@ -263,7 +274,8 @@ impl Registry {
                 if let Some(session) = handle.session() {
                     state.stderr.insert(handle.server.name.clone(), session.stderr_tail());
                 }
-                if handle.key.scope.is_catalog() && !handle.server.transport.owns_process() {
+                let standing = is_standing(handle) && self.in_force.holds(&handle.server.name, handle.generation);
+                if standing {
                     self.dirty.mark(handle);
                 }
             }
@@ -271,8 +283,8 @@ impl Registry {
         for waiting in held.gone {
             let _ = waiting.send(());
         }
-        if !held.successors.is_empty() {
-            self.acquire(myself, state, handle.key.clone(), handle.server.clone(), held.successors).await;
+        for (binding, waiter) in held.successors {
+            self.acquire(myself, state, handle.key.clone(), binding, vec![waiter]).await;
         }
         self.serve_waiting(myself, state).await;
         tell_if_stopped(state);
@@ -283,17 +295,17 @@ impl Registry {
         state.pool.drop_the_gone();
         let mut at = 0;
         while let Some(waiting) = state.pool.waiting.get(at) {
-            let kind = Kind::of(&waiting.server);
+            let kind = Kind::of(&waiting.binding.server);
             let now = state.pool.occupancy(kind);
             if waiting.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 let Some(late) = state.pool.waiting.remove(at) else { break };
                 refuse(late.waiters, &NotOpened::NoRoom { limit: now.limit });
-            } else if let Some((last, retry_after)) = state.pool.backing_off(&waiting.server.name) {
+            } else if let Some((last, retry_after)) = state.pool.backing_off(&waiting.binding.server.name) {
                 let Some(refused) = state.pool.waiting.remove(at) else { break };
                 refuse(refused.waiters, &NotOpened::BackingOff { last, retry_after });
             } else if now.held < now.limit {
                 let Some(next) = state.pool.waiting.remove(at) else { break };
-                self.open(myself, state, next.key, next.server, next.deadline, next.waiters).await;
+                self.open(myself, state, next.key, next.binding, next.deadline, next.waiters).await;
             } else {
                 if now.has_idle && now.closing < now.waiting {
                     self.evict(state, kind);
@@ -339,21 +351,22 @@ fn is_standing(handle: &Handle) -> bool {
 }
 
 /// Callers of a key that has a session: in, behind its bring-up, or behind its end.
-fn join(held: &mut Held, waiters: Vec<Waiter>) {
-    if held.closing || held.handle.is_retired() {
-        held.successors.extend(waiters);
+fn join(held: &mut Held, binding: &Binding, waiters: Vec<Waiter>) {
+    let later = |waiter| (binding.clone(), waiter);
+    if held.closing || held.handle.is_retired() || held.handle.generation != binding.generation {
+        held.successors.extend(waiters.into_iter().map(later));
         return;
     }
     for waiter in waiters {
         match held.handle.admit() {
             Ok(admitted) => drop(waiter.send(Ok(admitted))),
             Err(NotAdmitted::Busy) => drop(waiter.send(Err(NotOpened::Busy))),
-            Err(NotAdmitted::Retired) => held.successors.push(waiter),
+            Err(NotAdmitted::Retired) => held.successors.push(later(waiter)),
             Err(NotAdmitted::Opening) => {
                 if let Err(MessagingErr::SendErr(SessionMessage::Join(back))) =
                     held.actor.cast(SessionMessage::Join(vec![waiter]))
                 {
-                    held.successors.extend(back);
+                    held.successors.extend(back.into_iter().map(later));
                 }
             }
         }
@@ -365,13 +378,13 @@ fn wait(
     myself: &ActorRef<RegistryMessage>,
     state: &mut RegistryState,
     key: SessionKey,
-    server: Arc<ServerConfig>,
+    binding: Binding,
     waiters: Vec<Waiter>,
 ) {
-    if let Some(bound) = server.session_init_timeout {
+    if let Some(bound) = binding.server.session_init_timeout {
         myself.send_after(bound, || RegistryMessage::FellIdle);
     }
-    state.pool.wait(key, server, waiters);
+    state.pool.wait(key, binding, waiters);
 }
 
 fn tell_if_stopped(state: &mut RegistryState) {

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use super::book::EpochBook;
 use super::handle::{Admitted, Handle, NotAdmitted, NotOpened};
 use super::registry::{Directory, RegistryMessage, Tally};
+use crate::config::Binding;
 use crate::error::VerbError;
 use crate::options::Options;
 use crate::roles::Role;
@@ -31,9 +32,11 @@ pub(crate) struct Router {
 
 impl Router {
     /// One admitted call in the session of `scope` with `server`, opened if there is none.
-    pub(crate) async fn admit(&self, server: &Arc<ServerConfig>, scope: &Scope) -> Result<Admitted, VerbError> {
+    pub(crate) async fn admit(&self, binding: &Binding, scope: &Scope) -> Result<Admitted, VerbError> {
+        let server = &binding.server;
         let key = SessionKey { server: server.name.clone(), scope: scope.clone() };
-        match self.find(&key).map(|handle| handle.admit()) {
+        let live = self.find(&key).filter(|handle| handle.generation == binding.generation);
+        match live.map(|handle| handle.admit()) {
             Some(Ok(admitted)) => return Ok(admitted),
             Some(Err(NotAdmitted::Busy)) => return Err(self.refusal(server, NotOpened::Busy)),
             Some(Err(NotAdmitted::Opening | NotAdmitted::Retired)) | None => {}
@@ -43,7 +46,7 @@ impl Router {
         let bound = bring_up.saturating_add(bounds::SESSION_CLOSE * 2);
         for _ in 0..ATTEMPTS {
             let (waiter, answer) = oneshot::channel();
-            let acquire = RegistryMessage::Acquire { key: key.clone(), server: server.clone(), waiter };
+            let acquire = RegistryMessage::Acquire { key: key.clone(), binding: binding.clone(), waiter };
             if self.registry.cast(acquire).is_err() {
                 return Err(self.refusal(server, NotOpened::Stopping));
             }
@@ -132,6 +135,10 @@ impl Router {
                     ),
                 )
             },
+            NotOpened::Superseded => VerbError::new(
+                Code::ConfigChanged,
+                format!("configuration changed: server `{name}` is another one now; look its tools up again"),
+            ),
             NotOpened::Stopping => VerbError::new(Code::Unavailable, "this replica is stopping"),
         }
     }

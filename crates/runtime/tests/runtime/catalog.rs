@@ -1,30 +1,27 @@
 //! What holds of the catalogue (contract 5.1 to 5.3), under virtual time.
 
-#![expect(clippy::unwrap_used, reason = "an unwrap that fails fails its test")]
-
-mod fake;
-
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::fake::{Fake, call, remote, server, start};
 use caribou_core::config::ServerEntry;
 use caribou_core::failure::Code;
-use caribou_core::ids::ServerName;
+use caribou_core::ids::{Scope, ServerName};
 use caribou_ports::mcp::SessionEvent;
 use caribou_runtime::{Options, Runtime, ServerState};
-use fake::{Fake, call, remote, server, start};
 use futures::future::join_all;
 
 async fn names(runtime: &Runtime) -> Vec<String> {
-    runtime.list_tools().await.unwrap().tools.iter().map(|tool| tool.name.to_string()).collect()
+    runtime.list_tools(&Scope::new(None, None)).await.unwrap().tools.iter().map(|tool| tool.name.to_string()).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_discovery_serves_all_who_ask_and_is_cached() {
     let fake = Arc::new(Fake::default());
     let runtime = start(&fake, vec![server("s", |_| ())], Options::default()).await;
-    join_all((0..10).map(|_| runtime.list_tools())).await;
+    let scope = Scope::new(None, None);
+    join_all((0..10).map(|_| runtime.list_tools(&scope))).await;
     names(&runtime).await;
     assert_eq!(fake.listed.load(Ordering::SeqCst), 1);
     assert_eq!(fake.alive.load(Ordering::SeqCst), 0, "a child started for a listing does not outlive it");
@@ -42,7 +39,7 @@ async fn bad_servers_hide_nothing_but_themselves_and_say_why() {
         server("good", |_| ()),
     ];
     let runtime = start(&fake, servers, Options::default()).await;
-    let listed = runtime.list_tools().await.unwrap();
+    let listed = runtime.list_tools(&Scope::new(None, None)).await.unwrap();
     assert!(listed.tools.iter().all(|tool| tool.server.as_str() == "good"));
     assert_eq!(listed.tools.len(), 7);
     assert_eq!(listed.pending, [ServerName::from("hang")]);
@@ -62,11 +59,26 @@ async fn a_hanging_neighbour_does_not_delay_a_call() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_hanging_neighbour_delays_only_the_first_listing_however_often_it_is_tried_again() {
+    let fake = Arc::new(Fake { hanging: vec!["hang"], ..Fake::default() });
+    let hang = server("hang", |s| s.session_init_timeout = Some(Duration::from_secs(30)));
+    let runtime = start(&fake, vec![hang, server("good", |_| ())], Options::default()).await;
+    names(&runtime).await;
+    for _ in 0..60 {
+        let began = tokio::time::Instant::now();
+        assert_eq!(names(&runtime).await.len(), 7);
+        assert!(began.elapsed() < Duration::from_millis(100));
+        tokio::time::advance(Duration::from_secs(2)).await;
+    }
+    assert!(fake.opened.load(Ordering::SeqCst) > 3, "it was tried again");
+}
+
+#[tokio::test(start_paused = true)]
 async fn when_every_server_fails_the_listing_fails_and_is_tried_again() {
     let fake = Arc::new(Fake { failing: vec!["a", "b"], ..Fake::default() });
     let runtime = start(&fake, vec![server("a", |_| ()), server("b", |_| ())], Options::default()).await;
     for _ in 0..2 {
-        let error = runtime.list_tools().await.unwrap_err();
+        let error = runtime.list_tools(&Scope::new(None, None)).await.unwrap_err();
         assert_eq!(error.code, Code::Unavailable);
         assert!(error.detail.contains("`a`") && error.detail.contains("`b`"), "{error}");
     }

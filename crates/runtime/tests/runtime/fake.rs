@@ -1,7 +1,5 @@
 //! A connector whose servers are scripts in memory: what they were asked is counted, what they do is told by name.
 
-#![expect(clippy::unwrap_used, reason = "a fake that fails fails its test")]
-
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +14,7 @@ use caribou_ports::mcp::{
     CallError, Connector, Disconnect, EventSink, OpenError, OpenSession, Session, SessionEvent, SessionFacts, ToolCall,
     ToolListing,
 };
-use caribou_runtime::{CallTool, Options, Runtime};
+use caribou_runtime::{CallTool, Options, Runtime, Shape};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
@@ -257,12 +255,12 @@ pub(crate) fn server(name: &str, change: impl FnOnce(&mut ServerConfig)) -> Serv
         allowed_redirect_origins: Vec::new(),
         message_url: None,
         masker: Masker::default(),
+        extra: Default::default(),
     };
     change(&mut config);
     ServerEntry { name: ServerName::from(name), config: Ok(Arc::new(config)) }
 }
 
-#[allow(dead_code, reason = "only one of the test targets has remote servers")]
 pub(crate) fn remote(config: &mut ServerConfig) {
     config.transport = Transport::Http(Remote { url: "http://127.0.0.1:1/mcp".into(), headers: vec![] });
 }
@@ -279,6 +277,7 @@ pub(crate) fn call(name: &str, thread: &str) -> CallTool {
         scope: Scope::new(Some("ann"), Some(thread)),
         timeout: None,
         progress: None,
+        shape: Shape::Raw,
         request_id: RequestId::from("r"),
     }
 }

@@ -1,17 +1,13 @@
 //! What holds of sessions whatever their transport, under virtual time (contract 4; invariants L2, S2, S3, S4, B1).
 
-#![expect(clippy::unwrap_used, reason = "an unwrap that fails fails its test")]
-
-mod fake;
-
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::fake::{Fake, call, server, start};
 use caribou_core::failure::Code;
 use caribou_core::ids::Scope;
 use caribou_runtime::{Options, Runtime};
-use fake::{Fake, call, server, start};
 use futures::future::join_all;
 
 async fn text(runtime: &Runtime, tool: &str, thread: &str) -> String {
@@ -22,7 +18,7 @@ async fn text(runtime: &Runtime, tool: &str, thread: &str) -> String {
 async fn concurrent_first_calls_of_one_thread_share_one_session() {
     let fake = Arc::new(Fake { open_takes: Duration::from_secs(1), ..Fake::default() });
     let runtime = start(&fake, vec![server("s", |_| ())], Options::default()).await;
-    runtime.list_tools().await.unwrap();
+    runtime.list_tools(&Scope::new(None, None)).await.unwrap();
     let before = fake.opened.load(Ordering::SeqCst);
     let calls = join_all((0..20).map(|_| runtime.call_tool(call("s_count", "t")))).await;
     assert!(calls.iter().all(Result::is_ok));
@@ -43,7 +39,7 @@ async fn the_limit_is_never_passed_and_everybody_is_served_within_the_bring_up_b
     let fake = Arc::new(Fake { open_takes: Duration::from_millis(500), ..Fake::default() });
     let options = Options { max_live_sessions: 4, ..Options::default() };
     let runtime = start(&fake, vec![server("s", |_| ())], options).await;
-    runtime.list_tools().await.unwrap();
+    runtime.list_tools(&Scope::new(None, None)).await.unwrap();
     let threads: Vec<String> = (0..100).map(|n| format!("t{n}")).collect();
     let calls = join_all(threads.iter().map(|thread| runtime.call_tool(call("s_count", thread)))).await;
     assert_eq!(calls.iter().filter(|c| c.is_ok()).count(), 100);
@@ -55,7 +51,7 @@ async fn failed_bring_ups_leak_no_place() {
     let fake = Arc::new(Fake { fail_every: 3, ..Fake::default() });
     let options = Options { max_live_sessions: 4, ..Options::default() };
     let runtime = start(&fake, vec![server("s", |_| ())], options).await;
-    runtime.list_tools().await.unwrap();
+    runtime.list_tools(&Scope::new(None, None)).await.unwrap();
     let threads: Vec<String> = (0..60).map(|n| format!("t{n}")).collect();
     let calls = join_all(threads.iter().map(|thread| runtime.call_tool(call("s_count", thread)))).await;
     assert!(calls.iter().any(Result::is_err) && calls.iter().any(Result::is_ok));
@@ -75,7 +71,7 @@ async fn children_are_brought_up_only_so_many_at_once() {
     let fake = Arc::new(Fake { open_takes: Duration::from_secs(1), ..Fake::default() });
     let options = Options { max_spawns: 3, ..Options::default() };
     let runtime = start(&fake, vec![server("s", |_| ())], options).await;
-    runtime.list_tools().await.unwrap();
+    runtime.list_tools(&Scope::new(None, None)).await.unwrap();
     let threads: Vec<String> = (0..20).map(|n| format!("t{n}")).collect();
     let calls = join_all(threads.iter().map(|thread| runtime.call_tool(call("s_count", thread)))).await;
     assert!(calls.iter().all(Result::is_ok));
@@ -88,7 +84,7 @@ async fn a_session_with_a_call_in_flight_is_not_evicted_and_a_full_pool_is_busy_
     let options = Options { max_live_sessions: 1, ..Options::default() };
     let servers = vec![server("s", |s| s.session_init_timeout = Some(Duration::from_secs(2)))];
     let runtime = start(&fake, servers, options).await;
-    runtime.list_tools().await.unwrap();
+    runtime.list_tools(&Scope::new(None, None)).await.unwrap();
     let held = tokio::spawn({
         let runtime = runtime.clone();
         async move { runtime.call_tool(call("s_hang", "a")).await.map(|_| ()) }
@@ -217,4 +213,34 @@ async fn a_server_that_keeps_failing_is_left_alone_for_growing_whiles() {
     let _ = runtime.call_tool(call("s_count", "t")).await;
     assert_eq!(fake.opened.load(Ordering::SeqCst), 4);
     assert_eq!(fake.alive.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bring_up_that_queued_its_time_away_does_not_blame_its_server() {
+    let fake = Arc::new(Fake { open_takes: Duration::from_secs(1), ..Fake::default() });
+    let options = Options { max_spawns: 2, ..Options::default() };
+    let bound = Some(Duration::from_secs(5));
+    let runtime = start(&fake, vec![server("s", |s| s.session_init_timeout = bound)], options).await;
+    runtime.list_tools(&Scope::new(None, None)).await.unwrap();
+    let threads: Vec<String> = (0..40).map(|n| format!("t{n}")).collect();
+    let calls = join_all(threads.iter().map(|thread| runtime.call_tool(call("s_count", thread)))).await;
+    let refused: Vec<_> = calls.into_iter().filter_map(Result::err).collect();
+    assert!(refused.len() > 20 && refused.iter().all(|error| error.code == Code::Busy), "{refused:?}");
+    assert!(runtime.call_tool(call("s_count", "later")).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_time_is_up_before_it_could_be_sent_says_so() {
+    let fake = Arc::new(Fake { open_takes: Duration::from_secs(2), hanging: vec!["hang"], ..Fake::default() });
+    let runtime = start(&fake, vec![server("s", |_| ()), server("hang", |_| ())], Options::default()).await;
+    runtime.list_tools(&Scope::new(None, None)).await.unwrap();
+    for tool in ["s_count", "hang_count"] {
+        let mut short = call(tool, "t");
+        short.timeout = Some(Duration::from_secs(1));
+        let began = tokio::time::Instant::now();
+        let error = runtime.call_tool(short).await.map(|_| ()).unwrap_err();
+        assert_eq!((error.code, began.elapsed().as_secs()), (Code::Timeout, 1), "{error}");
+        assert!(error.detail.contains("was not called"), "{error}");
+    }
+    assert_eq!(fake.calls.load(Ordering::SeqCst), 0);
 }

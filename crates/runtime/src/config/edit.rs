@@ -1,0 +1,54 @@
+//! One change, from the stored text to the new one, judged on the way. Runs inside the source's write lock.
+
+use std::path::Path;
+
+use caribou_core::config::Source;
+use caribou_core::config::edit::{self, EditRefusal, Edited};
+use caribou_core::failure::Code;
+use caribou_core::launch::{Allowlist, Request, judge};
+use caribou_ports::config_source::{Edit, Refused};
+
+use super::actor::Variables;
+use crate::api::change_config::ConfigChange;
+
+/// The edit that makes `change` to a document at `file`.
+pub(super) fn written(change: ConfigChange, file: &Path, variables: Variables, allowlist: Allowlist) -> Edit {
+    let file = file.to_owned();
+    Box::new(move |stored| {
+        let edited = made(&change, &Source { file: &file, text: stored }).map_err(refused)?;
+        judged(&edited, &file, &variables, &allowlist).map_err(refused)?;
+        Ok(edited.text)
+    })
+}
+
+fn made(change: &ConfigChange, stored: &Source<'_>) -> Result<Edited, EditRefusal> {
+    match change {
+        ConfigChange::ReplaceAll(servers) => edit::replace_all(stored, servers),
+        ConfigChange::Add(servers) => edit::add(stored, servers),
+        ConfigChange::Replace { name, server } => edit::replace_one(stored, name, server),
+        ConfigChange::SetEnabled { name, enabled } => edit::set_enabled(stored, name, *enabled),
+        ConfigChange::Remove { name } => edit::remove(stored, name),
+    }
+}
+
+/// What the change wrote must load, and may be started (contract 3: only what comes by the API is judged).
+fn judged(edited: &Edited, file: &Path, variables: &Variables, allowlist: &Allowlist) -> Result<(), EditRefusal> {
+    let entries = edit::candidates(file, &edited.changed, &|name| variables(name))?;
+    for entry in &entries {
+        let Ok(server) = &entry.config else { continue };
+        if let Some(request) = Request::of(server) {
+            judge(&request, allowlist)
+                .map_err(|refusal| EditRefusal::Invalid(format!("MCP server '{}' {refusal}", entry.name)))?;
+        }
+    }
+    Ok(())
+}
+
+fn refused(refusal: EditRefusal) -> Refused {
+    let code = match &refusal {
+        EditRefusal::NotFound(_) => Code::NotFound,
+        EditRefusal::Exists(_) => Code::Conflict,
+        EditRefusal::Malformed(_) | EditRefusal::Masked(_) | EditRefusal::Invalid(_) => Code::Invalid,
+    };
+    Refused { code, detail: refusal.to_string() }
+}

@@ -1,0 +1,14 @@
+//! The configuration in force and how it changes under a running replica.
+//!
+//! One [`actor`] reads the document, writes it, and puts it in force; everybody else reads [`in_force`]. A document
+//! that cannot be used changes nothing: the last good one stays, and the status says since when and why. What an edit
+//! touches is `caribou-core`'s decision; [`reconcile`] only carries it out (invariant G1).
+
+mod actor;
+mod edit;
+mod in_force;
+mod reconcile;
+
+pub use actor::{Configuration, Variables};
+pub(crate) use actor::{ConfigurationActor, ConfigurationDesk, ConfigurationMessage};
+pub(crate) use in_force::{Binding, Configured, Generation, InForce};

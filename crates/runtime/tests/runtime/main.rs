@@ -1,0 +1,10 @@
+//! What holds of the runtime whatever its servers are, under virtual time and with servers in memory.
+
+#![expect(clippy::unwrap_used, reason = "an unwrap that fails fails its test")]
+
+mod catalog;
+mod configuration;
+mod fake;
+mod sessions;
+mod thread_files;
+mod tool_search;
