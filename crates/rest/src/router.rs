@@ -15,7 +15,7 @@ use crate::envelope::envelope;
 use crate::openapi::Document;
 use crate::options::RestOptions;
 use crate::problem::Problem;
-use crate::routes::{health, metrics, openapi, servers, sessions, threads, tools};
+use crate::routes::{health, metrics, openapi, prompt_section, servers, sessions, threads, tools};
 
 /// What every route may use.
 pub(crate) struct Replica {
@@ -41,6 +41,9 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Arc<Replica>> {
         .routes(routes!(tools::list::list_tools))
         .routes(routes!(tools::call::call_tool))
         .routes(routes!(tools::refresh::refresh_tools))
+        .routes(routes!(tools::search::search_tools))
+        .routes(routes!(tools::promote::promote_tools))
+        .routes(routes!(prompt_section::read::read_prompt_section))
         .routes(routes!(servers::list::list_servers))
         .routes(routes!(sessions::list::list_sessions))
         .routes(routes!(threads::close_sessions::close_sessions))

@@ -2,7 +2,11 @@
 //!
 //! Whether the caller is that user is not decided here. A part that is absent or empty is `default` (contract 4.1).
 
+use axum::extract::{FromRequestParts, Query};
+use axum::http::request::Parts;
 use caribou_core::ids::Scope;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::problem::Problem;
 
@@ -30,6 +34,34 @@ pub(crate) fn scope(user: Option<&str>, thread: Option<&str>) -> Result<Scope, P
         return Err(Problem::invalid("`thread_id` must match ^[A-Za-z0-9_-]{1,64}$"));
     }
     Ok(Scope::new(user, thread))
+}
+
+/// The parameters that name a scope. Any other is refused: a misspelt `thread_id` would mean another thread.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ScopeParameters {
+    /// The user; absent or empty: `default`.
+    #[param(max_length = 256, example = "ann")]
+    user_id: Option<String>,
+    /// The thread; absent or empty: `default`.
+    #[param(pattern = "^[A-Za-z0-9_-]{0,64}$", example = "thread-1")]
+    thread_id: Option<String>,
+}
+
+/// The scope that the query names.
+pub(crate) struct QueriedScope(pub(crate) Scope);
+
+impl<S: Sync> FromRequestParts<S> for QueriedScope {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let Query(named) = Query::<ScopeParameters>::try_from_uri(&parts.uri).map_err(|_| {
+            let detail = "the query may hold `user_id` and `thread_id`, each at most once and percent-encoded";
+            Problem::invalid(detail)
+        })?;
+        scope(named.user_id.as_deref(), named.thread_id.as_deref()).map(Self)
+    }
 }
 
 #[cfg(test)]

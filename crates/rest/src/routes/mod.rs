@@ -3,6 +3,7 @@
 pub(crate) mod health;
 pub(crate) mod metrics;
 pub(crate) mod openapi;
+pub(crate) mod prompt_section;
 pub(crate) mod servers;
 pub(crate) mod sessions;
 pub(crate) mod threads;

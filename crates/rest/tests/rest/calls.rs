@@ -35,6 +35,23 @@ async fn arguments_and_result_pass_byte_for_byte() {
 }
 
 #[tokio::test]
+async fn an_agents_form_stands_beside_the_result_when_it_is_asked_for() {
+    let router = start(&FakeServer::default(), RestOptions::default()).await;
+    let answer = ask(&router, call(r#"{"name":"echo","arguments":{"a":1.0},"format":"agent"}"#)).await;
+    let expected = concat!(
+        r#"{"result":{"got":{"a":1.0},"content":[]},"#,
+        r#""agent":{"content":[],"artifact":null,"is_error":false},"session":{"#
+    );
+    assert!(answer.text.starts_with(expected), "{}", answer.text);
+    let events = ask(&router, streamed(r#"{"name":"echo","format":"agent","neutralise":false}"#)).await;
+    assert!(events.text.contains(r#""agent":{"content":[]"#), "{}", events.text);
+    for wrong in [r#""format":"markdown""#, r#""neutralise":"no""#] {
+        let answer = ask(&router, call(format!(r#"{{"name":"echo",{wrong}}}"#))).await;
+        assert_eq!(answer.code(), "invalid", "{wrong}");
+    }
+}
+
+#[tokio::test]
 async fn an_answer_names_its_session_and_its_request() {
     let router = start(&FakeServer::default(), RestOptions::default()).await;
     let mut request = call(r#"{"name":"echo","user_id":"ann","thread_id":"t1"}"#);

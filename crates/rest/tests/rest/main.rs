@@ -7,3 +7,4 @@ mod problems;
 mod replica;
 mod routes;
 mod serving;
+mod tool_search;

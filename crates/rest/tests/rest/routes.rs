@@ -22,10 +22,14 @@ async fn tools_are_listed_as_their_server_wrote_them() {
     let answer = get(&quiet().await, "/api/mcp/tools").await;
     let first = concat!(
         r#"{"tools":[{"name":"echo","server":"fake","raw_name":"echo","#,
-        r#""tool":{"x-big":9223372036854775809,"name":"echo","inputSchema":{"type":"object"}},"metadata":{}}"#
+        r#""tool":{"x-big":9223372036854775809,"name":"echo","inputSchema":{"type":"object"}},"metadata":{"deerflow_mcp":true}}"#
     );
     assert!(answer.text.starts_with(first), "{}", answer.text);
-    assert!(answer.text.ends_with(r#"],"pending":[],"failed":[]}"#), "{}", answer.text);
+    assert!(
+        answer.text.ends_with(r#"],"deferred":[],"catalog_hash":null,"denied":[],"pending":[],"failed":[]}"#),
+        "{}",
+        answer.text
+    );
 }
 
 #[tokio::test]
@@ -101,11 +105,14 @@ async fn the_document_names_every_route_and_no_other() {
         routes.extend(item.as_object().unwrap().keys().map(|method| format!("{method} {path}")));
     }
     let expected = [
+        "get /api/mcp/prompt-section",
         "get /api/mcp/servers",
         "get /api/mcp/sessions",
         "get /api/mcp/tools",
         "post /api/mcp/tools/call",
+        "post /api/mcp/tools/promote",
         "post /api/mcp/tools/refresh",
+        "post /api/mcp/tools/search",
         "delete /api/threads/{thread_id}/mcp-sessions",
         "get /healthz",
         "get /metrics",

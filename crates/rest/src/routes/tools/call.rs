@@ -10,7 +10,8 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use caribou_core::ids::RequestId;
-use caribou_runtime::{CallTool, CalledTool, SessionSeen};
+use caribou_core::result::{AgentResult, Artifact, Block};
+use caribou_runtime::{CallTool, CalledTool, SessionSeen, Shape};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -66,6 +67,21 @@ pub(crate) struct CallRequest {
     /// The longest this call may take, in seconds. Bounds of server and replica hold besides.
     #[schema(exclusive_minimum = 0)]
     timeout: Option<f64>,
+    /// `agent` adds the member `agent` to the answer; `result` is the same either way. Absent: `raw`.
+    format: Option<Format>,
+    /// With `format: agent`: whether text in it that imitates the framework's own prompt sections is made harmless.
+    /// Absent: true.
+    neutralise: Option<bool>,
+}
+
+/// What a call is answered with.
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    /// The server's result.
+    Raw,
+    /// The server's result, and beside it a form for agents.
+    Agent,
 }
 
 impl CallRequest {
@@ -76,6 +92,10 @@ impl CallRequest {
             scope: scope(self.user_id.as_deref(), self.thread_id.as_deref())?,
             timeout: self.timeout.map(bound).transpose()?,
             progress: None,
+            shape: match self.format {
+                None | Some(Format::Raw) => Shape::Raw,
+                Some(Format::Agent) => Shape::Agent { neutralise: self.neutralise.unwrap_or(true) },
+            },
             request_id,
         })
     }
@@ -107,12 +127,42 @@ pub(crate) struct CallAnswer<'a> {
     /// The server's `CallToolResult`, byte for byte.
     #[schema(value_type = Object)]
     result: &'a RawValue,
+    /// The result as an agent reads it; only with `format: agent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    agent: Option<AgentForm<'a>>,
     /// The session that answered; null for servers that keep no state between calls.
     #[schema(required = true)]
     session: Option<AnsweringSession<'a>>,
     /// Names this request in logs and traces.
     #[schema(value_type = String)]
     request_id: &'a RequestId,
+}
+
+/// A result as an agent reads it.
+#[derive(Serialize, ToSchema)]
+struct AgentForm<'a> {
+    /// Content blocks: `{"type": "text", "text"}`, and `image` or `file` with `base64` or `url`, and `mime_type` where
+    /// it is known. A block of another kind is text that holds its JSON. Paths of files that a stdio server made for
+    /// this thread are those of the agent's own file tree.
+    #[schema(value_type = Vec<Object>)]
+    content: &'a [Block],
+    /// `{"structured_content"}` when the server answered with some, byte for byte; else null.
+    #[schema(value_type = Option<Object>, required = true)]
+    artifact: Option<&'a Artifact>,
+    /// Whether the tool failed.
+    is_error: bool,
+    /// What a tool that failed says: its texts, a line each, or its whole content when it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    error: Option<String>,
+}
+
+impl<'a> From<&'a AgentResult> for AgentForm<'a> {
+    fn from(form: &'a AgentResult) -> Self {
+        let AgentResult { content, artifact, is_error } = form;
+        Self { content, artifact: artifact.as_ref(), is_error: *is_error, error: form.error() }
+    }
 }
 
 /// The session that answered a call.
@@ -131,7 +181,12 @@ struct AnsweringSession<'a> {
 
 impl<'a> CallAnswer<'a> {
     pub(crate) fn new(called: &'a CalledTool, request_id: &'a RequestId) -> Self {
-        Self { result: &called.result, session: called.session.as_ref().map(AnsweringSession::from), request_id }
+        Self {
+            result: &called.result,
+            agent: called.agent.as_ref().map(AgentForm::from),
+            session: called.session.as_ref().map(AnsweringSession::from),
+            request_id,
+        }
     }
 }
 

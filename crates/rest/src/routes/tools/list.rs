@@ -5,15 +5,17 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use caribou_core::ids::ServerName;
+use caribou_core::config::{Routing, RoutingMode};
+use caribou_core::ids::{CatalogHash, ServerName};
 use caribou_runtime::{ListedTool, ListedTools};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::openapi::DiscoveryProblems;
+use crate::openapi::{DiscoveryProblems, ParameterProblems};
 use crate::problem::Problem;
 use crate::router::Replica;
+use crate::scope::{QueriedScope, ScopeParameters};
 
 /// All tools, in the order of the configuration, then of each server.
 #[derive(Serialize, ToSchema)]
@@ -23,14 +25,28 @@ use crate::router::Replica;
         "server": "memory",
         "raw_name": "read_graph",
         "tool": {"name": "read_graph", "description": "Read the graph", "inputSchema": {"type": "object"}},
-        "metadata": {}
+        "metadata": {
+            "deerflow_mcp": true,
+            "deerflow_mcp_routing": {"mode": "prefer", "priority": 50, "keywords": ["people", "projects"]}
+        }
     }],
+    "deferred": ["memory_read_graph"],
+    "catalog_hash": "5d41402abc4b2a76",
+    "denied": ["memory_delete_entities"],
     "pending": ["time"],
     "failed": [{"server": "search", "reason": "exit code 1; last lines of its stderr: ..."}]
 }))]
 pub(crate) struct ToolList<'l> {
     /// The tools.
     tools: Vec<ToolEntry<'l>>,
+    /// Names of tools whose schemas are to be hidden from the model of this thread until it fetches them with
+    /// `POST /api/mcp/tools/search`, sorted. A call of one is refused before.
+    deferred: Vec<&'l str>,
+    /// Names the catalogue that `deferred` and promotions speak of; null: nothing is deferred, and there is no search.
+    #[schema(value_type = Option<String>, required = true)]
+    catalog_hash: Option<&'l CatalogHash>,
+    /// Names of tools that guardrails keep from everybody; they are not among `tools`.
+    denied: Vec<&'l str>,
     /// Servers not shown yet because they are still being discovered.
     #[schema(value_type = Vec<String>)]
     pending: &'l [ServerName],
@@ -40,7 +56,7 @@ pub(crate) struct ToolList<'l> {
 
 /// One tool.
 #[derive(Serialize, ToSchema)]
-struct ToolEntry<'l> {
+pub(crate) struct ToolEntry<'l> {
     /// The name to call it by.
     name: &'l str,
     /// The server that returned it.
@@ -57,10 +73,39 @@ struct ToolEntry<'l> {
 /// What Caribou knows about a tool besides what its server says.
 #[derive(Serialize, ToSchema)]
 struct ToolMetadata<'l> {
+    /// Always true: this is a tool of an MCP server.
+    deerflow_mcp: bool,
+    /// For what its operator wants it preferred; absent when its routing is off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deerflow_mcp_routing: Option<RoutingEntry<'l>>,
     /// Members of `tool` that were malformed and mended; absent when there was none.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     #[schema(required = false)]
     repaired: &'l [String],
+}
+
+/// The routing of one tool: the server's with what the tool's override writes laid over it.
+#[derive(Serialize, ToSchema)]
+struct RoutingEntry<'l> {
+    /// Always `prefer`.
+    #[schema(value_type = String)]
+    mode: &'static str,
+    /// The higher the sooner, from 0 to 100.
+    #[schema(maximum = 100)]
+    priority: u8,
+    /// What a request must be about.
+    keywords: &'l [String],
+}
+
+impl<'l> RoutingEntry<'l> {
+    fn of(routing: &'l Routing) -> Option<Self> {
+        match routing.mode {
+            RoutingMode::Off => None,
+            RoutingMode::Prefer => {
+                Some(Self { mode: "prefer", priority: routing.priority, keywords: &routing.keywords })
+            }
+        }
+    }
 }
 
 /// A server without tools, and why.
@@ -77,6 +122,9 @@ impl<'l> From<&'l ListedTools> for ToolList<'l> {
         let failed = listed.failed.iter().map(|(server, reason)| FailedServer { server: server.as_str(), reason });
         Self {
             tools: listed.tools.iter().map(ToolEntry::from).collect(),
+            deferred: listed.deferred.iter().map(AsRef::as_ref).collect(),
+            catalog_hash: listed.catalog.as_ref(),
+            denied: listed.denied.iter().map(AsRef::as_ref).collect(),
             pending: &listed.pending,
             failed: failed.collect(),
         }
@@ -90,21 +138,34 @@ impl<'l> From<&'l ListedTool> for ToolEntry<'l> {
             server: tool.server.as_str(),
             raw_name: &tool.raw_name,
             tool: &tool.tool,
-            metadata: ToolMetadata { repaired: &tool.repaired },
+            metadata: ToolMetadata {
+                deerflow_mcp: true,
+                deerflow_mcp_routing: RoutingEntry::of(&tool.routing),
+                repaired: &tool.repaired,
+            },
         }
     }
 }
 
 /// Lists the tools of all servers.
 ///
-/// A server that is slow or broken is named beside the tools of the others.
+/// A server that is slow or broken is named beside the tools of the others. Which tools are deferred is told for the
+/// user and thread named.
 #[utoipa::path(
     get,
     path = "/api/mcp/tools",
     tag = "tools",
-    responses((status = 200, description = "The tools", body = ToolList<'static>), DiscoveryProblems),
+    params(ScopeParameters),
+    responses(
+        (status = 200, description = "The tools", body = ToolList<'static>),
+        ParameterProblems,
+        DiscoveryProblems,
+    ),
 )]
-pub(crate) async fn list_tools(State(replica): State<Arc<Replica>>) -> Result<Response, Problem> {
-    let listed = replica.runtime.list_tools().await?;
+pub(crate) async fn list_tools(
+    State(replica): State<Arc<Replica>>,
+    QueriedScope(scope): QueriedScope,
+) -> Result<Response, Problem> {
+    let listed = replica.runtime.list_tools(&scope).await?;
     Ok(Json(ToolList::from(&listed)).into_response())
 }

@@ -1,7 +1,9 @@
-//! Tools of all servers: list them, call one, ask the servers for them again.
+//! Tools of all servers: list, search and promote them, call one, ask the servers for them again.
 
 pub(crate) mod call;
 pub(crate) mod list;
+pub(crate) mod promote;
 pub(crate) mod refresh;
+pub(crate) mod search;
 
 pub(crate) use call::CallAnswer;

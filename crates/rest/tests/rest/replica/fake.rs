@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use caribou_core::config::{ServerConfig, ServerEntry, Stdio, Transport};
+use caribou_core::config::{Routing, ServerConfig, ServerEntry, Stdio, Transport};
 use caribou_core::era::{Era, Protocol};
 use caribou_core::ids::BootId;
 use caribou_ports::BoxFuture;
@@ -21,22 +21,24 @@ pub(crate) struct FakeServer {
     pub(crate) release: Arc<Notify>,
     /// Told when a call is dropped before its answer.
     pub(crate) cancelled: Arc<Notify>,
+    /// What its tools are preferred for.
+    pub(crate) routing: Routing,
 }
 
 /// A running replica with this server alone, named `fake`.
-pub(crate) async fn replica(server: &FakeServer) -> Runtime {
-    let config = ServerEntry { name: "fake".into(), config: Ok(Arc::new(config())) };
+pub(crate) async fn replica(server: &FakeServer, options: Options) -> Runtime {
+    let config = ServerEntry { name: "fake".into(), config: Ok(Arc::new(config(server))) };
     let boot = BootId::new("boot-1");
-    Runtime::start(vec![config], Options::default(), Arc::new(server.clone()), boot).await.expect("it starts")
+    Runtime::start(vec![config], options, Arc::new(server.clone()), boot).await.expect("it starts")
 }
 
-fn config() -> ServerConfig {
+fn config(server: &FakeServer) -> ServerConfig {
     ServerConfig {
         name: "fake".into(),
         enabled: true,
         transport: Transport::Stdio(Stdio { command: "fake".into(), ..Stdio::default() }),
         description: String::new(),
-        routing: Default::default(),
+        routing: server.routing.clone(),
         tools: vec![],
         tool_name_prefix: false,
         tool_call_timeout: None,
@@ -52,6 +54,7 @@ fn config() -> ServerConfig {
         allowed_redirect_origins: vec![],
         message_url: None,
         masker: Default::default(),
+        extra: Default::default(),
     }
 }
 

@@ -4,4 +4,4 @@ mod fake;
 mod talk;
 
 pub(crate) use fake::{FakeServer, replica};
-pub(crate) use talk::{Answer, ask, call, start};
+pub(crate) use talk::{Answer, ask, call, start, start_with};

@@ -4,6 +4,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
 use caribou_rest::RestOptions;
+use caribou_runtime::Options;
 use serde_json::Value;
 use tower::ServiceExt;
 
@@ -38,7 +39,12 @@ impl Answer {
 
 /// The router of a fresh replica.
 pub(crate) async fn start(server: &FakeServer, options: RestOptions) -> Router {
-    caribou_rest::router(replica(server).await, options)
+    caribou_rest::router(replica(server, Options::default()).await, options)
+}
+
+/// The router of a fresh replica that runs with these options.
+pub(crate) async fn start_with(server: &FakeServer, options: Options) -> Router {
+    caribou_rest::router(replica(server, options).await, RestOptions::default())
 }
 
 /// Sends one request, reads the whole answer.

@@ -1,0 +1,3 @@
+//! What a system prompt says of the tools.
+
+pub(crate) mod read;
