@@ -12,8 +12,10 @@ use axum::Router;
 use caribou_core::config::{self, Document, Severity, Source};
 use caribou_core::ids::BootId;
 use caribou_mcp::{UpstreamOptions, Upstreams};
+use caribou_ports::store::{self, Promotions, Replicas as _};
 use caribou_rest::RestOptions;
 use caribou_runtime::{Outside, Runtime};
+use caribou_store::SqlStore;
 use caribou_workspace::{ConfigText, FoldersBelow, Lookup};
 
 use crate::guard::{Guard, GuardOptions};
@@ -26,6 +28,8 @@ pub(crate) struct Replica {
     pub(crate) runtime: Runtime,
     /// Kept so that the children live as long as the replica does.
     guard: Arc<Guard>,
+    /// What outlives this process; `None` when nothing needs to.
+    store: Option<SqlStore>,
     /// Set as soon as the end begins, so that balancers look elsewhere.
     pub(crate) stopping: Arc<AtomicBool>,
 }
@@ -93,12 +97,33 @@ fn refused(what: &str, problems: &[impl std::fmt::Display]) -> anyhow::Error {
     anyhow::anyhow!("{what}:{}", lines.concat())
 }
 
+/// The database of a replica that serves, fit for this version.
+///
+/// # Errors
+/// When it cannot be reached, or waits for `caribou migrate`, or was made by a newer version.
+pub(crate) async fn open_store(settings: &Settings) -> anyhow::Result<SqlStore> {
+    let store = SqlStore::open(&settings.database()).await?;
+    store.make_ready().await?;
+    Ok(store)
+}
+
+/// This life of this replica, for the record.
+fn on_record(boot: &BootId) -> store::Replica {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    store::Replica { boot: boot.clone(), host, version: env!("CARGO_PKG_VERSION").to_owned() }
+}
+
 impl Replica {
-    /// Starts the guard, the connections to servers and the runtime. Metrics must be set up before.
+    /// Starts the guard, the connections to servers and the runtime. Metrics must be set up before. Without a store
+    /// nothing is recorded, and what threads promote is forgotten at the end.
     ///
     /// # Errors
     /// When one of them cannot start.
-    pub(crate) async fn start(settings: &Settings, document: Document) -> anyhow::Result<Self> {
+    pub(crate) async fn start(
+        settings: &Settings,
+        document: Document,
+        store: Option<SqlStore>,
+    ) -> anyhow::Result<Self> {
         let boot = BootId::new(uuid::Uuid::now_v7().to_string());
         let program = std::env::current_exe().context("the path of this program is unknown")?;
         let guard = Guard::start(GuardOptions { program, boot: boot.clone() }).context("the guard does not start")?;
@@ -111,13 +136,23 @@ impl Replica {
             },
             guard.clone(),
         )?;
-        let folders = FoldersBelow::new(std::path::absolute(&settings.data_dir)?);
-        let outside = Outside { connector: upstreams, folders: Some(Arc::new(folders)) };
+        let root = std::path::absolute(settings.threads.root(&settings.data_dir))?;
+        let folders = FoldersBelow::new(root, settings.threads.virtual_prefix.clone());
+        if let Some(store) = &store {
+            store.begin(on_record(&boot)).await?;
+        }
+        let promotions = store.clone().map(|store| Arc::new(store) as Arc<dyn Promotions>);
+        let outside =
+            Outside { connector: upstreams, folders: Some(Arc::new(folders)), configuration: None, promotions };
+        if let (_, Some(why)) = settings.guardrails.rule() {
+            let verdict = if settings.guardrails.fail_closed { "every call is denied" } else { "no call is judged" };
+            tracing::warn!("{verdict}: {why}");
+        }
         let runtime = Runtime::start(document.servers, settings.runtime_options(), outside, boot).await?;
         if settings.catalog.discover_at_start {
             runtime.discover_in_background();
         }
-        Ok(Self { runtime, guard, stopping: Arc::default() })
+        Ok(Self { runtime, guard, store, stopping: Arc::default() })
     }
 
     /// The routes over this replica's verbs.
@@ -133,9 +168,15 @@ impl Replica {
         caribou_rest::router(self.runtime.clone(), options)
     }
 
-    /// Closes every session, then lets the guard go. Resolves when no child is left.
+    /// Closes every session, then lets the guard go. Resolves when no child is left, and that is on record.
     pub(crate) async fn stop(self) {
+        let boot = self.runtime.boot().clone();
         self.runtime.stop().await;
         self.guard.stop().await;
+        let Some(store) = self.store else { return };
+        if let Err(error) = store.end(boot).await {
+            tracing::warn!("the end of this replica is not on record: {error}");
+        }
+        store.close().await;
     }
 }

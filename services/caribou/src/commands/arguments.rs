@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 
-use super::{check, config, demo, serve, servers, sessions, tools};
+use super::{check, config, demo, migrate, serve, servers, sessions, tools};
 use crate::settings::{self, Flag, Inputs, Loaded};
 
 /// The variable beside `--config`. Not a setting: it says where settings are.
@@ -26,6 +26,8 @@ pub(super) enum Command {
     Serve(serve::Arguments),
     /// Check both configuration files and name every problem
     Check(check::Arguments),
+    /// Give the database the schema that this version needs
+    Migrate(migrate::Arguments),
     /// List and call tools
     #[command(subcommand)]
     Tools(ToolsCommand),
@@ -148,6 +150,7 @@ mod tests {
             "caribou sessions close --thread t --from demo --user ann",
             "caribou servers",
             "caribou demo --once",
+            "caribou migrate --config c.yaml --data-dir d",
             "caribou config schema",
         ] {
             CommandLine::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{line}: {error}"));

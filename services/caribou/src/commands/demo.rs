@@ -53,7 +53,7 @@ pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let telemetry = Telemetry::start(&settings.log)?;
     let folder = tempfile::tempdir().context("no folder for the demo server")?;
     settings.data_dir = folder.path().to_owned();
-    let replica = Replica::start(&settings, servers(folder.path())?).await?;
+    let replica = Replica::start(&settings, servers(folder.path())?, None).await?;
     let gateway = Gateway::inside(replica, &settings, telemetry);
     let shown = tokio::select! {
         shown = show(&gateway, arguments.json) => shown,

@@ -82,7 +82,7 @@ impl Gateway {
         let settings = for_one_command(assemble::accept(arguments.load(None)?)?);
         let telemetry = Telemetry::start(&settings.log)?;
         let servers = assemble::read_servers(&settings)?;
-        Ok(Self::inside(Replica::start(&settings, servers).await?, &settings, telemetry))
+        Ok(Self::inside(Replica::start(&settings, servers, None).await?, &settings, telemetry))
     }
 
     /// The replica in this process.

@@ -9,6 +9,7 @@ mod check;
 mod config;
 mod demo;
 mod gateway;
+mod migrate;
 mod output;
 mod run;
 mod serve;

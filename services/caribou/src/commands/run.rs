@@ -7,7 +7,7 @@ use clap::Parser as _;
 
 use super::arguments::{Command, CommandLine, ConfigCommand, ToolsCommand};
 use super::usage::{self, Usage};
-use super::{check, config, demo, serve, servers, sessions, tools};
+use super::{check, config, demo, migrate, serve, servers, sessions, tools};
 
 /// Runs the command that this process was started for.
 pub(crate) fn run() -> ExitCode {
@@ -27,6 +27,7 @@ async fn execute(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve(arguments) => serve::run(arguments).await,
         Command::Check(arguments) => check::run(&arguments),
+        Command::Migrate(arguments) => migrate::run(arguments).await,
         Command::Tools(ToolsCommand::List(arguments)) => tools::list::run(arguments).await,
         Command::Tools(ToolsCommand::Call(arguments)) => tools::call::run(arguments).await,
         Command::Sessions(arguments) => sessions::run(arguments).await,

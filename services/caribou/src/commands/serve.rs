@@ -27,7 +27,8 @@ pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let listener = lifecycle::listen(settings.listen).await?;
     let address = listener.local_addr()?;
     let servers = assemble::read_servers(&settings)?;
-    let replica = Replica::start(&settings, servers).await?;
+    let store = assemble::open_store(&settings).await?;
+    let replica = Replica::start(&settings, servers, Some(store)).await?;
     let router = replica.router(&settings, telemetry.metrics.clone());
     // Whoever started this waits for the line: a replica that nobody can find must not run on.
     output::line(format_args!("LISTENING http://{address}"))

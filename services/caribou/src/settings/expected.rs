@@ -21,6 +21,8 @@ pub(super) fn expected(path: &str) -> String {
 fn words_of_special(path: &str) -> Option<&'static str> {
     match path {
         "listen" => Some("an address and a port, such as 127.0.0.1:8750"),
+        "database_url" => Some("an address such as postgres://user@host/database or sqlite:/path/caribou.db"),
+        "threads.virtual_prefix" => Some("an absolute path without a slash at its end, such as /mnt/user-data"),
         "log.level" => Some("error, warn, info, debug, trace, or directives such as info,caribou_mcp=debug"),
         _ => None,
     }

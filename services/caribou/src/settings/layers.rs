@@ -14,7 +14,7 @@ use super::yaml::{self, Place};
 use super::{Problem, Settings};
 
 /// Settings that are paths: relative ones in a file count from that file's folder.
-const PATHS: [&str; 2] = ["data_dir", "extensions_config_path"];
+const PATHS: [&str; 3] = ["data_dir", "extensions_config_path", "threads.root"];
 
 /// Where settings come from. The process's own environment is handed in, so that tests need no global state.
 pub struct Inputs<'a> {
@@ -160,7 +160,7 @@ fn known_paths(defaults: &Value) -> Vec<String> {
     let mut paths = Vec::new();
     for (key, value) in defaults.as_object().into_iter().flatten() {
         match value {
-            Value::Object(section) => paths.extend(section.keys().map(|inner| format!("{key}.{inner}"))),
+            Value::Object(_) => paths.extend(known_paths(value).into_iter().map(|inner| format!("{key}.{inner}"))),
             _ => paths.push(key.clone()),
         }
     }
@@ -275,9 +275,33 @@ mod tests {
     }
 
     #[test]
+    fn guardrails_are_read_as_deerflow_writes_them_and_tool_search_is_clamped() {
+        // architecture.md §10, guardrails; contract 9.3, switch.
+        let settings = load_file(
+            "guardrails:\n  enabled: true\n  provider:\n    use: deerflow.guardrails.builtin:AllowlistProvider\n    \
+             config:\n      denied_tools: [\"openviking_forget\"]\ntool_search: {enabled: true, auto_promote_top_k: 9}\n",
+        );
+        let options = settings.runtime_options();
+        assert!(options.guardrails.judge("openviking_forget").is_err() && options.guardrails.judge("other").is_ok());
+        assert!(options.tool_search);
+        assert_eq!(options.auto_promote_top_k, 5);
+        let none = load_file("guardrails: {enabled: true, provider: {use: allowlist, config: {allowed_tools: []}}}\n");
+        assert!(none.runtime_options().guardrails.judge("other").is_err(), "an empty list allows none");
+        let env = |name: &str| match name {
+            "CARIBOU_GUARDRAILS_ENABLED" => Some("true".to_owned()),
+            "CARIBOU_GUARDRAILS_PROVIDER_USE" => Some("allowlist".to_owned()),
+            "CARIBOU_GUARDRAILS_PROVIDER_CONFIG_ALLOWED_TOOLS" => Some("a, b".to_owned()),
+            _ => None,
+        };
+        let rule = accepted(&Inputs { file: None, env: &env, flags: Vec::new() }).runtime_options().guardrails;
+        assert!(rule.judge("b").is_ok() && rule.judge("c").is_err());
+    }
+
+    #[test]
     fn relative_paths_of_a_file_count_from_its_folder() {
-        let settings = load_file("data_dir: data\nextensions_config_path: /srv/e.json\n");
+        let settings = load_file("data_dir: data\nextensions_config_path: /srv/e.json\nthreads: {root: t}\n");
         assert_eq!(settings.data_dir, Path::new("/etc/caribou/data"));
+        assert_eq!(settings.threads.root.as_deref(), Some(Path::new("/etc/caribou/t")));
         assert_eq!(settings.extensions_config_path.as_deref(), Some(Path::new("/srv/e.json")));
     }
 

@@ -7,9 +7,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use caribou_core::bounds;
+use caribou_core::tool::auto_promote_top_k;
+use caribou_store::Location;
 use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::{DatabaseUrl, Guardrails, Threads, ToolSearch};
 
 /// The port of `listen` when nothing else is said.
 const DEFAULT_PORT: u16 = 8750;
@@ -30,9 +34,14 @@ pub struct Settings {
     #[garde(skip)]
     #[schemars(with = "String")]
     pub listen: SocketAddr,
-    /// Folder for what Caribou keeps on disk: below it, the working folders of threads. A relative path in a file counts from that file's folder.
+    /// Folder for what Caribou keeps on disk: its database, and the working folders of threads. A relative path in a
+    /// file counts from that file's folder.
     #[garde(skip)]
     pub data_dir: PathBuf,
+    /// The database: `postgres://user@host/database` or `sqlite:/path/caribou.db`. When absent: the SQLite file
+    /// `caribou.db` in `data_dir`. It may hold a password, which is never printed.
+    #[garde(skip)]
+    pub database_url: Option<DatabaseUrl>,
     /// The file that names the MCP servers. When absent it is searched for: `extensions_config.json`, then
     /// `mcp_config.json`, in the project's folder.
     #[garde(skip)]
@@ -46,12 +55,21 @@ pub struct Settings {
     /// Child processes.
     #[garde(dive)]
     pub stdio: Stdio,
+    /// The files of threads.
+    #[garde(dive)]
+    pub threads: Threads,
     /// The Model Context Protocol.
     #[garde(dive)]
     pub protocol: Protocol,
     /// The list of tools.
     #[garde(dive)]
     pub catalog: Catalog,
+    /// Deferred tools: models see their names and fetch the schemas of those they need.
+    #[garde(dive)]
+    pub tool_search: ToolSearch,
+    /// Which tools may be called at all, whoever asks.
+    #[garde(dive)]
+    pub guardrails: Guardrails,
     /// What is logged, on stderr.
     #[garde(dive)]
     pub log: Log,
@@ -174,12 +192,16 @@ impl Default for Settings {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)),
             data_dir: PathBuf::from(".caribou"),
+            database_url: None,
             extensions_config_path: None,
             sessions: Sessions::default(),
             calls: Calls::default(),
             stdio: Stdio::default(),
+            threads: Threads::default(),
             protocol: Protocol::default(),
             catalog: Catalog::default(),
+            tool_search: ToolSearch::default(),
+            guardrails: Guardrails::default(),
             log: Log::default(),
             rest: Rest::default(),
         }
@@ -240,6 +262,12 @@ impl Default for Rest {
 }
 
 impl Settings {
+    /// Where the database is.
+    pub fn database(&self) -> Location {
+        let embedded = || Location::Sqlite(self.data_dir.join("caribou.db"));
+        self.database_url.as_ref().map_or_else(embedded, |url| url.location().clone())
+    }
+
     /// What the runtime is told.
     pub fn runtime_options(&self) -> caribou_runtime::Options {
         let defaults = caribou_runtime::Options::default();
@@ -253,6 +281,9 @@ impl Settings {
             call_max: Duration::from_secs_f64(self.calls.max_seconds),
             http_call_timeout: Duration::from_secs_f64(self.calls.http_timeout_seconds),
             list_wait: Duration::from_secs_f64(self.calls.list_wait_seconds),
+            guardrails: self.guardrails.rule().0,
+            tool_search: self.tool_search.enabled,
+            auto_promote_top_k: auto_promote_top_k(self.tool_search.auto_promote_top_k),
         }
     }
 }
