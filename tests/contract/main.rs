@@ -10,4 +10,6 @@ mod children;
 mod commands;
 mod configuration;
 mod operations;
+mod results;
 mod sessions;
+mod tool_search;

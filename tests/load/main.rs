@@ -58,7 +58,7 @@ struct Plan {
     #[arg(long, default_value_t = 200)]
     http_sessions: usize,
     /// Idle sessions to open with the stdio echo, each a child process; 0 skips.
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 100)]
     stdio_sessions: usize,
     /// The echo servers speak revision 2026-07-28 instead of 2025-11-25.
     #[arg(long)]

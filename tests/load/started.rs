@@ -1,6 +1,6 @@
 //! Processes the generator starts: the echo servers and Caribou.
 //!
-//! Owns their lives: whatever is started here is killed and reaped when it is dropped. A program that cannot be
+//! Owns their lives: whatever is started here is ended and reaped when it is dropped. A program that cannot be
 //! started, or does not say where it listens within [`START`], is an error that shows the end of its log. Keeps B1:
 //! every wait has a deadline.
 
@@ -15,6 +15,8 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use caribou_core::era::Era;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde::Deserialize;
 use serde_json::json;
 use tempfile::TempDir;
@@ -23,6 +25,9 @@ use crate::http1::{self, Connection};
 
 /// How long a program may take until it says where it listens.
 const START: Duration = Duration::from_secs(20);
+
+/// How long a program may take to end when it is asked to.
+const LEAVE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 /// The file in Caribou's folder that its stderr goes to.
 const LOG: &str = "log";
@@ -53,6 +58,14 @@ impl Started {
         Ok((started, stdin, stdout))
     }
 
+    /// Asks it to end, and gives it [`LEAVE`] for that: Caribou reaps its guard and its children itself.
+    fn leave(&self) -> rustix::io::Result<()> {
+        let pid = Pid::from_child(&self.0);
+        let ended = pidfd_open(pid, PidfdFlags::empty())?;
+        kill_process(pid, Signal::TERM)?;
+        poll(&mut [PollFd::new(&ended, PollFlags::IN)], Some(&LEAVE)).map(drop)
+    }
+
     /// The URL in the first line on stdout; all further lines are dropped.
     fn listening(&mut self) -> anyhow::Result<String> {
         let stdout = self.0.stdout.take().context("no stdout")?;
@@ -74,6 +87,7 @@ impl Started {
 impl Drop for Started {
     fn drop(&mut self) {
         // It may have ended by itself; either way there is nobody left to tell.
+        let _ = self.leave();
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

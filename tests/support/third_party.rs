@@ -65,6 +65,13 @@ impl EverythingHttp {
     }
 }
 
+/// The package `npm` in one of the two releases that `tests/run` installs: `contract`, which the tables of the launch
+/// policy describe, and `machine`, that of this machine.
+pub fn npm(release: &str) -> PathBuf {
+    let manifest = installed(&format!("npm/{release}/node_modules/npm/package.json"));
+    manifest.parent().expect("a file lies in a folder").to_owned()
+}
+
 fn node_package(name: &str) -> PathBuf {
     installed(&format!("node_modules/@modelcontextprotocol/{name}/dist/index.js"))
 }

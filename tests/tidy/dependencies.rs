@@ -21,7 +21,7 @@ const OURS: [(&str, &[&str]); 13] = [
 
 /// All that the innermost crates may use of others: nothing async, nothing that touches the world.
 const INNERMOST: [(&str, &[&str]); 2] = [
-    ("caribou-core", &["jsonc-parser", "serde", "serde_json", "sha2", "thiserror"]),
+    ("caribou-core", &["jsonc-parser", "regex", "serde", "serde_json", "sha2", "thiserror"]),
     ("caribou-ports", &["serde", "serde_json", "thiserror"]),
 ];
 

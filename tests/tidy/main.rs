@@ -6,6 +6,7 @@
 mod dependencies;
 mod invariants;
 mod layout;
+mod migrations;
 mod names;
 mod openings;
 mod sizes;

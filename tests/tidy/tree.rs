@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Folders that are made by tools and belong to nobody.
-const MADE: [&str; 2] = ["target", ".git"];
+/// Folders that are made by tools, and by Caribou itself, and belong to nobody.
+const MADE: [&str; 3] = ["target", ".git", ".caribou"];
 
 /// Text files by path from the root, with `/` between the parts.
 pub(crate) struct Tree(BTreeMap<String, String>);

@@ -1,0 +1,13 @@
+//! The store: PostgreSQL, SQLite and memory mean the same, and a database becomes the one this version needs.
+//!
+//! Each test has a store of its own. PostgreSQL is a private server with a schema made for the test.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
+
+mod opened;
+
+mod plans;
+mod promotions;
+mod refusals;
+mod replicas;
+mod schema;
