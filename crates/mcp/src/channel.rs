@@ -140,11 +140,14 @@ impl Stop {
     /// As the error of the bring-up, which names the server, the bound, what was waited for and the last lines of
     /// stderr (contract 4.5).
     pub(crate) fn into_open_error(self, opening: &Opening, stderr: &str) -> OpenError {
-        let Self::TimedOut(bound) = self else { return OpenError::Abandoned };
+        let Self::TimedOut(left) = self else { return OpenError::Abandoned };
+        // What was left of the bound when the bring-up began; people know the bound they configured.
+        let bound = opening.server.session_init_timeout.unwrap_or(left).as_secs_f64();
         let (server, awaited) = (&opening.server.name, opening.awaited.what());
-        warn!(%server, ?bound, awaited, "a session was not ready in time");
-        let mut message =
-            format!("server `{server}` was not ready within `session_init_timeout` ({bound:?}): waited for {awaited}");
+        warn!(%server, bound, awaited, "a session was not ready in time");
+        let mut message = format!(
+            "server `{server}` was not ready within its session_init_timeout of {bound} s: waited for {awaited}"
+        );
         if !stderr.is_empty() {
             message.push_str("; last lines of its stderr:\n");
             message.push_str(stderr);

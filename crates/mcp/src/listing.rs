@@ -58,6 +58,8 @@ struct Found {
     tools: Vec<Arc<RawValue>>,
     /// Digests of the tools found, so that a page that comes again adds nothing.
     seen: HashSet<u64>,
+    /// How many came again.
+    repeated: usize,
     cursors: HashSet<String>,
     hasher: RandomState,
 }
@@ -79,6 +81,8 @@ impl Found {
             }
             if self.seen.insert(self.hasher.hash_one(tool.get())) {
                 self.tools.push(Arc::from(tool));
+            } else {
+                self.repeated += 1;
             }
         }
         match page.next_cursor {
@@ -88,8 +92,11 @@ impl Found {
         }
     }
 
-    fn into_listing(self, channel: &dyn Channel, warning: Option<String>) -> ToolListing {
-        let mut listing = ToolListing { tools: self.tools, warnings: warning.into_iter().collect() };
+    fn into_listing(self, channel: &dyn Channel, stopped: Option<String>) -> ToolListing {
+        // Where the listing was stopped, that is what explains a repetition.
+        let repeated = (self.repeated > 0)
+            .then(|| format!("`tools/list` repeats {} of its tools; each is shown once", self.repeated));
+        let mut listing = ToolListing { tools: self.tools, warnings: stopped.or(repeated).into_iter().collect() };
         channel.inspect(&mut listing);
         listing
     }
@@ -127,6 +134,14 @@ mod tests {
         let listing = listing.expect("listed");
         assert_eq!((listing.tools.len(), listing.warnings.len()), (2, 1));
         assert_eq!(channel.methods().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_comes_twice_is_listed_once_with_a_warning() {
+        let (_, listing) = listed([r#"{"tools":[{"name":"a"},{"name":"b"},{"name":"a"}]}"#]).await;
+        let listing = listing.expect("listed");
+        assert_eq!((listing.tools.len(), listing.warnings.len()), (2, 1));
+        assert!(listing.warnings[0].contains("repeats 1 of its tools"), "{:?}", listing.warnings);
     }
 
     #[tokio::test]

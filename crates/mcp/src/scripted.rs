@@ -115,6 +115,7 @@ pub(crate) fn stdio_server(argv: &[&str]) -> ServerConfig {
         allowed_redirect_origins: Vec::new(),
         message_url: None,
         masker: Masker::default(),
+        extra: Default::default(),
     }
 }
 

@@ -94,7 +94,8 @@ impl Launcher {
 /// operator set it (contract 4.6).
 fn folder_variables(stdio: &Stdio, folder: &ThreadFolder) -> Vec<(String, String)> {
     let free = |name: &&str| !stdio.env.iter().any(|(own, _)| own == name);
-    let temporary = TEMPORARY.iter().copied().filter(free).map(|name| (name.to_owned(), folder.temp.clone()));
+    let temporary = TEMPORARY.iter().copied().filter(free);
+    let temporary = temporary.filter_map(|name| Some((name.to_owned(), folder.temp.as_ref().ok()?.clone())));
     let files = stdio.thread_files.iter().filter(|(name, _)| free(&name.as_str()));
     files
         .map(|(name, path)| (name.clone(), folder.workspace.join(path)))
@@ -142,7 +143,7 @@ mod tests {
             thread_files: vec![("DB".to_owned(), "a/b.db".into())],
             ..Stdio::default()
         };
-        let folder = ThreadFolder { workspace: "/w".into(), temp: "/w/.mcp/tmp".into() };
+        let folder = ThreadFolder { workspace: "/w".into(), temp: Ok("/w/.mcp/tmp".into()) };
         let env = launcher.environment(&stdio, "s/ann:t1", Some(&folder));
         let value = |wanted: &str| {
             let mut values = env.iter().filter(|(name, _)| name == wanted).map(|(_, value)| value.as_str());

@@ -286,10 +286,10 @@ async fn a_flood_on_stderr_without_a_line_end_blocks_nobody() {
 #[tokio::test]
 async fn a_mute_server_fails_at_its_bound_naming_what_was_awaited() {
     let fake = Fake::python(
-        "seen(str(os.getpid()))\nsys.stderr.write('still thinking\\n')\nsys.stderr.flush()\ntime.sleep(600)",
+        "seen(str(os.getpid()))\nsys.stderr.write('still thinking\\n')\nsys.stderr.flush()\n__import__('signal').pause()",
     );
     let error = fake.try_open(Some(Duration::from_secs(1))).await.err().expect("mute").to_string();
-    for part in ["`fake`", "(1s)", "`initialize`", "still thinking"] {
+    for part in ["`fake`", "of 1 s", "`initialize`", "still thinking"] {
         assert!(error.contains(part), "{error}");
     }
     let pid = fake.seen(|lines| !lines.is_empty()).await[0].parse().expect("a pid");
@@ -298,7 +298,7 @@ async fn a_mute_server_fails_at_its_bound_naming_what_was_awaited() {
 
 #[tokio::test]
 async fn an_abandoned_bring_up_is_undone_before_it_is_told() {
-    let fake = Fake::python("seen(str(os.getpid()))\ntime.sleep(600)");
+    let fake = Fake::python("seen(str(os.getpid()))\n__import__('signal').pause()");
     let (abandon, abandoned) = tokio::sync::oneshot::channel::<()>();
     let abandoned = Box::pin(async { drop(abandoned.await) });
     let opening = tokio::spawn(fake.upstreams().open(OpenSession { abandoned, ..fake.request(None) }));
