@@ -38,7 +38,8 @@ async fn an_agent_gets_blocks_beside_the_result_and_the_result_stays_byte_for_by
     for name in ["a_all", "b_all"] {
         let answer = agent_call(&caribou, name, json!({})).await;
         assert_eq!((answer.status, answer.raw("result").as_str()), (200, BLOCKS), "{name}");
-        let agent = &answer.json()["agent"];
+        // Half a surrogate pair passes in the result, so only the form can be read whole.
+        let agent: Value = serde_json::from_str(&answer.raw("agent")).unwrap();
         let expected = json!([
             { "type": "text", "text": "t" },
             { "type": "image", "base64": "AA==", "mime_type": "image/png" },
@@ -54,7 +55,7 @@ async fn an_agent_gets_blocks_beside_the_result_and_the_result_stays_byte_for_by
         assert!(answer.raw("agent").contains(r#"{"structured_content":{"z":1.0,"a":18446744073709551617}}"#));
     }
     let raw = caribou.call("a_all", json!({})).await;
-    assert!(raw.json().get("agent").is_none(), "raw is the default: {raw:?}");
+    assert!(!raw.body.contains("\"agent\":"), "raw is the default: {raw:?}");
     let unknown = agent_call(&caribou, "a_all", json!({ "format": "nonsense" })).await;
     assert_eq!((unknown.status, unknown.code().as_str()), (422, "invalid"));
 }

@@ -8,8 +8,8 @@ use caribou_tests::{Home, third_party};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// How long one npx may take on a loaded machine, with a package to install.
-const RUN: Duration = Duration::from_secs(60);
+/// How long one command may take on a loaded machine, with a package to install.
+pub(crate) const RUN: Duration = Duration::from_secs(60);
 
 /// One release of npm and the folder it may write to.
 pub(crate) struct Npm {

@@ -9,8 +9,9 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::time::timeout;
 
-use crate::npm::Npm;
+use crate::npm::{Npm, RUN};
 
 /// The packages: name and program.
 const PACKAGES: [(&str, &str); 2] = [("reindeer", "reindeer"), ("@moss/server", "moss-server")];
@@ -57,7 +58,8 @@ async fn pack(npm: &Npm, folder: &Path, name: &str, program: &str) -> PathBuf {
     std::fs::create_dir(&package).unwrap();
     std::fs::write(package.join("package.json"), manifest(name, program).to_string()).unwrap();
     std::fs::write(package.join("program.js"), PROGRAM).unwrap();
-    let done = npm.command("npm-cli.js", &package).args(["pack", "--silent"]).output().await.unwrap();
+    let mut command = npm.command("npm-cli.js", &package);
+    let done = timeout(RUN, command.args(["pack", "--silent"]).output()).await.expect("npm packs in time").unwrap();
     assert!(done.status.success(), "{done:?}");
     package.join(String::from_utf8(done.stdout).unwrap().trim())
 }

@@ -6,6 +6,7 @@
 
 mod opened;
 
+mod commands;
 mod plans;
 mod promotions;
 mod refusals;

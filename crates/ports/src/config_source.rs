@@ -31,7 +31,23 @@ pub trait ConfigSource: Send + Sync + 'static {
 
     /// Resolves when the document may have changed. A hint: callers look for themselves as well.
     fn changed(&self) -> BoxFuture<'static, ()>;
+
+    /// The last reset published to everybody who follows this document, by whomever; a new one counts as a change for
+    /// `has_changed` until the next `load`. `None` = none was, or there is nobody else to hear of one.
+    fn reset_mark(&self) -> Option<ResetMark> {
+        None
+    }
+
+    /// Tells everybody who follows this document to forget what they opened and found (contract 5.7). False when there
+    /// is no place where they would look.
+    fn publish_reset(&self) -> BoxFuture<'static, Result<bool, ConfigSourceError>> {
+        Box::pin(async { Ok(false) })
+    }
 }
+
+/// Tells one reset from another. Compared for equality only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResetMark(pub Vec<u8>);
 
 /// Makes the new document from the stored one.
 pub type Edit = Box<dyn FnOnce(&[u8]) -> Result<Vec<u8>, Refused> + Send>;

@@ -25,6 +25,7 @@ pub fn document() -> utoipa::openapi::OpenApi {
             `X-Request-Id`; a request may bring its own (up to 128 visible ASCII characters). Every failure has the \
             body `Problem`.",
     ),
+    paths(crate::routes::config::remove::remove_server),
     components(schemas(ProblemBody<'static>)),
 )]
 pub(crate) struct Document;
@@ -89,6 +90,19 @@ impl IntoResponses for DiscoveryProblems {
     }
 }
 
+/// Failures of a reset.
+pub(crate) struct ResetProblems;
+
+impl IntoResponses for ResetProblems {
+    fn responses() -> Meanings {
+        problems(&[
+            ("500", FAULT),
+            ("503", "`unavailable`: this replica follows no configuration"),
+            ("504", "`timeout`: it was begun, and goes on"),
+        ])
+    }
+}
+
 /// The failure that every route shares.
 pub(crate) struct FaultProblem;
 
@@ -101,9 +115,10 @@ impl IntoResponses for FaultProblem {
 const FAULT: &str = "A fault of Caribou; its log says more under the same request id";
 
 /// Responses by status.
-type Meanings = BTreeMap<String, RefOr<Response>>;
+pub(crate) type Meanings = BTreeMap<String, RefOr<Response>>;
 
-fn problems(meanings: &[(&str, &str)]) -> Meanings {
+/// A response with the one body of all failures for each of these statuses.
+pub(crate) fn problems(meanings: &[(&str, &str)]) -> Meanings {
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
     let response = |meaning: &str| {
         ResponseBuilder::new().description(meaning).content("application/json", content.clone()).build()

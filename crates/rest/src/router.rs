@@ -15,7 +15,7 @@ use crate::envelope::envelope;
 use crate::openapi::Document;
 use crate::options::RestOptions;
 use crate::problem::Problem;
-use crate::routes::{health, metrics, openapi, prompt_section, servers, sessions, threads, tools};
+use crate::routes::{cache, config, health, metrics, openapi, prompt_section, servers, sessions, threads, tools};
 
 /// What every route may use.
 pub(crate) struct Replica {
@@ -44,6 +44,15 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Arc<Replica>> {
         .routes(routes!(tools::search::search_tools))
         .routes(routes!(tools::promote::promote_tools))
         .routes(routes!(prompt_section::read::read_prompt_section))
+        .routes(routes!(
+            config::read::read_config,
+            config::replace_all::replace_config,
+            config::set_enabled::switch_server
+        ))
+        .routes(routes!(config::replace_one::replace_server))
+        .routes(routes!(config::add::add_servers))
+        .route(config::remove::PATH, axum::routing::delete(config::remove::remove_server))
+        .routes(routes!(cache::reset::reset_cache))
         .routes(routes!(servers::list::list_servers))
         .routes(routes!(sessions::list::list_sessions))
         .routes(routes!(threads::close_sessions::close_sessions))

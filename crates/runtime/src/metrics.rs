@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use caribou_core::config::ServerConfig;
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::{Counter, Histogram, Meter, UpDownCounter};
+use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter, UpDownCounter};
 
 /// The instruments.
 pub(crate) struct Metrics {
@@ -18,6 +18,7 @@ pub(crate) struct Metrics {
     starts: Counter<u64>,
     failed_starts: Counter<u64>,
     reaped: Counter<u64>,
+    config_stale: Gauge<u64>,
 }
 
 /// The labels of one tool, made once.
@@ -44,6 +45,10 @@ impl Metrics {
             reaped: meter
                 .u64_counter("caribou_sessions_reaped")
                 .with_description("Sessions closed without anybody asking, by reason")
+                .build(),
+            config_stale: meter
+                .u64_gauge("caribou_config_stale")
+                .with_description("1 while the stored configuration cannot be used and the last good one is in force")
                 .build(),
         }
     }
@@ -73,6 +78,10 @@ impl Metrics {
     pub(crate) fn session_reaped(&self, server: &ServerConfig, reason: &'static str) {
         let [name, transport] = of_session(server);
         self.reaped.add(1, &[name, transport, KeyValue::new("reason", reason)]);
+    }
+
+    pub(crate) fn config_stale(&self, stale: bool) {
+        self.config_stale.record(stale.into(), &[]);
     }
 }
 

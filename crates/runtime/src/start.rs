@@ -88,7 +88,8 @@ impl Runtime {
             dirty: dirty.clone(),
             metrics: metrics.clone(),
         };
-        let configuration = outside.configuration.as_ref().map(ConfigurationDesk::new);
+        let configuration =
+            outside.configuration.as_ref().map(|configuration| ConfigurationDesk::new(configuration, metrics.clone()));
         let catalog = Catalog {
             role: Role::vacant(),
             published: Published::default(),

@@ -31,7 +31,7 @@ impl ThreadFiles {
 
     /// What the workspace holds now. Links are not followed.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        match walk(&self.workspace()) {
+        match walk(&self.workspace(), MAX_SNAPSHOT_ENTRIES) {
             Ok(files) => Snapshot { files },
             Err(_) => Snapshot::default(),
         }
@@ -71,8 +71,8 @@ fn visible(tree: &Path, virtual_prefix: &str, path: &Path) -> Option<String> {
     fs::metadata(&real).ok()?.is_file().then(|| format!("{virtual_prefix}/{inside}"))
 }
 
-/// The regular files below `root` by their path in it, or `None` when there are more entries than are worth a look.
-fn walk(root: &Path) -> io::Result<Option<HashMap<PathBuf, Stamp>>> {
+/// The regular files below `root` by their path in it, or `None` when there are more entries than `at_most`.
+fn walk(root: &Path, at_most: usize) -> io::Result<Option<HashMap<PathBuf, Stamp>>> {
     let mut files = HashMap::new();
     let mut folders = vec![PathBuf::new()];
     let mut seen = 0;
@@ -85,7 +85,7 @@ fn walk(root: &Path) -> io::Result<Option<HashMap<PathBuf, Stamp>>> {
         for entry in entries {
             let entry = entry?;
             seen += 1;
-            if seen > MAX_SNAPSHOT_ENTRIES {
+            if seen > at_most {
                 return Ok(None);
             }
             let name = entry.file_name();
@@ -112,7 +112,7 @@ fn stamp(metadata: &Metadata) -> Stamp {
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use caribou_core::result::{Block, Payload};
+    use caribou_core::result::{Block, Payload, Source};
     use tempfile::TempDir;
 
     use super::*;
@@ -183,10 +183,10 @@ mod tests {
     }
 
     #[test]
-    fn links_are_translated_without_a_second_walk() {
+    fn links_to_files_of_the_thread_are_translated_and_others_stay() {
         // Contract 4.7.
         let (_home, files) = thread();
-        let file = |url: &str| Block::File(Payload { url: Some(url.to_owned()), ..Payload::default() });
+        let file = |url: &str| Block::File(Payload { source: Source::Url(url.to_owned()), mime_type: None });
         let uri = format!("file://{}", files.workspace().join("page.yml").display());
         let expected = file("/mnt/user-data/workspace/page.yml");
         assert_eq!(translated(&files, Snapshot::default(), file(&uri)), expected);
@@ -241,9 +241,9 @@ mod tests {
     fn a_workspace_with_too_many_files_is_not_seen_whole() {
         // Invariant B1.
         let (_home, files) = thread();
-        for n in 0..=MAX_SNAPSHOT_ENTRIES {
-            fs::write(files.workspace().join(format!("f{n}")), "").unwrap();
-        }
-        assert_eq!(files.snapshot(), Snapshot::default());
+        fs::write(files.workspace().join("other"), "").unwrap();
+        // The two files and `.mcp`.
+        assert_eq!(walk(&files.workspace(), 3).unwrap().map(|files| files.len()), Some(2));
+        assert_eq!(walk(&files.workspace(), 2).unwrap(), None);
     }
 }

@@ -40,6 +40,9 @@ async fn loaded(text: &str) -> (TempDir, PathBuf, ConfigFile) {
     (folder, path, file)
 }
 
+/// One way to change a file.
+type Step<'a> = Box<dyn FnOnce() + 'a>;
+
 fn becomes(text: &str) -> Edit {
     let text = text.as_bytes().to_vec();
     Box::new(move |_| Ok(text))
@@ -111,6 +114,14 @@ async fn an_edit_that_says_no_writes_nothing() {
     let no: Edit = Box::new(|_| Err(Refused { code: Code::Invalid, detail: "no".to_owned() }));
     let refused = file.replace(IfMatch::default(), no).await.unwrap_err();
     assert!(matches!(refused, ConfigSourceError::Refused(refused) if refused.detail == "no"));
+    assert_eq!(fs::read(&path).unwrap(), b"{}");
+}
+
+#[tokio::test]
+async fn a_document_that_could_not_be_read_again_is_not_written() {
+    let (_folder, path, file) = loaded("{}").await;
+    let refused = replace(&file, &" ".repeat(17 * 1024 * 1024)).await.unwrap_err();
+    assert!(refused.to_string().contains("would be larger than 16777216 bytes"), "{refused}");
     assert_eq!(fs::read(&path).unwrap(), b"{}");
 }
 
@@ -188,8 +199,9 @@ async fn writers_take_turns_and_none_is_lost() {
         })
     };
     let mut writers = tokio::task::JoinSet::new();
-    for writer in [&file, &other].into_iter().cycle().take(40).cloned() {
-        writers.spawn(async move { writer.replace(IfMatch::default(), count()).await.map(drop) });
+    for writer in [&file, &other].into_iter().cycle().take(40) {
+        let write = writer.replace(IfMatch::default(), count());
+        writers.spawn(async move { write.await.map(drop) });
     }
     while let Some(written) = writers.join_next().await {
         written.unwrap().unwrap();
@@ -213,12 +225,14 @@ async fn a_write_goes_on_when_nobody_waits_for_it_any_more() {
     caller.abort();
     assert!(caller.await.unwrap_err().is_cancelled());
     go.send(()).unwrap();
-    // The next writer gets the lock only after the first has ended.
+    // The next writer gets the lock only after the first has ended. Nobody heard of either here.
+    let other = ConfigFile::new(Some(path.clone()), Arc::new(none), PathBuf::from("/"));
     let next: Edit = Box::new(|stored| {
         assert_eq!(stored, b"{\"held\": 1}");
         Ok(b"{\"next\": 1}".to_vec())
     });
-    file.replace(IfMatch::default(), next).await.unwrap();
+    other.replace(IfMatch::default(), next).await.unwrap();
+    assert!(file.has_changed() && !other.has_changed());
     assert_eq!(fs::read(&path).unwrap(), b"{\"next\": 1}");
 }
 
@@ -232,7 +246,7 @@ async fn who_waits_is_woken_by_every_way_to_change_a_file() {
     fs::write(mount.join("..1/x.json"), "{\"n\": 5}").unwrap();
     fs::write(mount.join("..2/x.json"), "{\"n\": 6}").unwrap();
     symlink("..1", mount.join("..data")).unwrap();
-    let steps: [(&str, Box<dyn FnOnce()>); 6] = [
+    let steps: [(&str, Step<'_>); 6] = [
         ("{\"n\": 1}", Box::new(|| fs::write(&path, "{\"n\": 1}").unwrap())),
         (
             "{\"n\": 2}",

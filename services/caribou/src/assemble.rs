@@ -11,12 +11,14 @@ use anyhow::Context as _;
 use axum::Router;
 use caribou_core::config::{self, Document, Severity, Source};
 use caribou_core::ids::BootId;
+use caribou_core::launch::Allowlist;
 use caribou_mcp::{UpstreamOptions, Upstreams};
+use caribou_ports::config_source::ConfigSource as _;
 use caribou_ports::store::{self, Promotions, Replicas as _};
 use caribou_rest::RestOptions;
-use caribou_runtime::{Outside, Runtime};
+use caribou_runtime::{Configuration, Outside, Runtime};
 use caribou_store::SqlStore;
-use caribou_workspace::{ConfigText, FoldersBelow, Lookup};
+use caribou_workspace::{ConfigFile, ConfigText, FoldersBelow, Lookup};
 
 use crate::guard::{Guard, GuardOptions};
 use crate::settings::{Loaded, Settings};
@@ -68,17 +70,35 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The servers that the settings lead to. What is odd about them goes to the log.
+/// The servers that the settings lead to, with the file to follow and to change. What is odd about them goes to the
+/// log. A file that is searched for and not there may come later, by hand or by the first change.
 ///
 /// # Errors
-/// When the file was named and cannot be read, or cannot be used at all.
-pub(crate) fn read_servers(settings: &Settings) -> anyhow::Result<Document> {
-    let Some(file) = find_servers(settings)? else {
-        tracing::warn!("no file names any servers; see `caribou check`");
-        return Ok(Document::default());
+/// When the file was named and does not exist, or it cannot be read, or cannot be used at all.
+pub(crate) async fn follow_servers(settings: &Settings) -> anyhow::Result<Configuration> {
+    let cwd = std::env::current_dir().context("the working directory is gone")?;
+    let named = settings.extensions_config_path.as_deref();
+    caribou_workspace::find(&Lookup { argument: named, env: &variable, cwd: &cwd })?;
+    let file = ConfigFile::new(named.map(Into::into), Arc::new(variable), cwd);
+    let document = match file.load().await? {
+        Some(text) => understand(&Source { file: &text.file, text: &text.text })
+            .map_err(|problems| refused("the servers' configuration cannot be used", &problems))?,
+        None => {
+            tracing::warn!("no file names any servers; `caribou config init` writes one");
+            Document::default()
+        }
     };
-    let document = understand(&file.source())
-        .map_err(|problems| refused("the servers' configuration cannot be used", &problems))?;
+    tell(&document);
+    Ok(Configuration {
+        file: file.place(),
+        source: Arc::new(file),
+        variables: Arc::new(variable),
+        document,
+        allowlist: Allowlist::from_env(&variable),
+    })
+}
+
+fn tell(document: &Document) {
     for problem in &document.problems {
         match problem.severity {
             Severity::Error => tracing::error!("{problem}"),
@@ -89,7 +109,6 @@ pub(crate) fn read_servers(settings: &Settings) -> anyhow::Result<Document> {
     for server in document.servers.iter().filter(|server| server.config.is_err()) {
         tracing::error!(server = %server.name, "this server is left out until its configuration is mended");
     }
-    Ok(document)
 }
 
 fn refused(what: &str, problems: &[impl std::fmt::Display]) -> anyhow::Error {
@@ -121,7 +140,7 @@ impl Replica {
     /// When one of them cannot start.
     pub(crate) async fn start(
         settings: &Settings,
-        document: Document,
+        configuration: Configuration,
         store: Option<SqlStore>,
     ) -> anyhow::Result<Self> {
         let boot = BootId::new(uuid::Uuid::now_v7().to_string());
@@ -142,13 +161,14 @@ impl Replica {
             store.begin(on_record(&boot)).await?;
         }
         let promotions = store.clone().map(|store| Arc::new(store) as Arc<dyn Promotions>);
-        let outside =
-            Outside { connector: upstreams, folders: Some(Arc::new(folders)), configuration: None, promotions };
+        let servers = configuration.document.servers.clone();
+        let configuration = Some(configuration);
+        let outside = Outside { connector: upstreams, folders: Some(Arc::new(folders)), configuration, promotions };
         if let (_, Some(why)) = settings.guardrails.rule() {
             let verdict = if settings.guardrails.fail_closed { "every call is denied" } else { "no call is judged" };
             tracing::warn!("{verdict}: {why}");
         }
-        let runtime = Runtime::start(document.servers, settings.runtime_options(), outside, boot).await?;
+        let runtime = Runtime::start(servers, settings.runtime_options(), outside, boot).await?;
         if settings.catalog.discover_at_start {
             runtime.discover_in_background();
         }

@@ -231,6 +231,36 @@ fn check_names_every_problem_of_both_files_at_once() {
 }
 
 #[test]
+fn check_judges_each_stdio_server_by_the_launch_policy() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = r#"{"mcpServers": {
+        "good": {"command": "npx", "args": ["-y", "@scope/server", "-c", "config.json"]},
+        "text": {"command": "npx", "args": ["-yc", "touch s3cret"], "enabled": false},
+        "shell": {"command": "node", "args": ["server.js"], "env": {"NODE_OPTIONS": "s3cret"}},
+        "remote": {"type": "http", "url": "http://127.0.0.1:1/mcp", "command": "sh"}
+    }}"#;
+    std::fs::write(folder.path().join("extensions_config.json"), servers).unwrap();
+    assert_eq!(caribou(folder.path(), &["check"]).code, Some(0), "a file may express anything");
+    let ran = caribou(folder.path(), &["check", "--policy"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    for line in [
+        "good: accepted by the launch policy",
+        "text: refused by the launch policy: passes '-c', which would run arbitrary code",
+        "shell: refused by the launch policy: uses disallowed stdio command; allowed are npx, uvx",
+    ] {
+        assert!(ran.stdout.lines().any(|shown| shown == line), "{line}: {}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains("s3cret") && !ran.stdout.contains("remote: "), "{}", ran.stdout);
+
+    let mut allowing = command(folder.path(), &["check", "--policy", "--json"]);
+    allowing.env("DEER_FLOW_MCP_STDIO_COMMAND_ALLOWLIST", "node");
+    let found = finish(allowing.spawn().unwrap()).json();
+    assert_eq!(found["policy"][0], serde_json::json!({ "server": "good" }));
+    let shell = found["policy"][2]["refused"].as_str().unwrap();
+    assert_eq!(shell, "sets environment variable 'NODE_OPTIONS', which runs code at process startup");
+}
+
+#[test]
 fn wrong_settings_stop_the_start_with_all_their_problems() {
     let folder = demo_folder();
     let mut serve = command(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);

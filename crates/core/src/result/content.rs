@@ -53,18 +53,25 @@ pub enum Block {
     File(Payload),
 }
 
-/// Where the bytes of an image or file are.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+/// The bytes of an image or file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Payload {
-    /// The bytes themselves, as the server encoded them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub base64: Option<String>,
-    /// Where they can be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
+    /// Where they are.
+    #[serde(flatten)]
+    pub source: Source,
     /// What they are, if the server said so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
+}
+
+/// Where bytes are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// Here, as the server encoded them.
+    Base64(String),
+    /// To be read from there.
+    Url(String),
 }
 
 impl AgentResult {
@@ -96,7 +103,8 @@ impl AgentResult {
                         *text = translated;
                     }
                 }
-                Block::Image(Payload { url: Some(url), .. }) | Block::File(Payload { url: Some(url), .. }) => {
+                Block::Image(Payload { source: Source::Url(url), .. })
+                | Block::File(Payload { source: Source::Url(url), .. }) => {
                     if let Some(path) = references.of_link(url) {
                         *url = path;
                     }
@@ -141,16 +149,10 @@ impl Block {
         let member = |name: &str| members.get(name).and_then(string);
         match member("type")?.as_str() {
             "text" => member("text").map(|text| Self::Text { text }),
-            "image" => Some(Self::Image(Payload {
-                base64: Some(member("data")?),
-                mime_type: member("mimeType"),
-                ..Payload::default()
-            })),
-            "resource_link" => Some(Self::file(Payload {
-                url: Some(member("uri")?),
-                mime_type: member("mimeType"),
-                ..Payload::default()
-            })),
+            "image" => {
+                Some(Self::Image(Payload { source: Source::Base64(member("data")?), mime_type: mime(&members) }))
+            }
+            "resource_link" => Some(Self::file(Source::Url(member("uri")?), mime(&members))),
             "resource" => Self::embedded(members.get("resource")?),
             _ => None,
         }
@@ -159,19 +161,17 @@ impl Block {
     fn embedded(resource: &RawValue) -> Option<Self> {
         let members = Members::of(resource)?;
         let member = |name: &str| members.get(name).and_then(string);
-        if let Some(text) = member("text") {
-            return Some(Self::Text { text });
+        match member("text") {
+            Some(text) => Some(Self::Text { text }),
+            None => Some(Self::file(Source::Base64(member("blob")?), mime(&members))),
         }
-        let base64 = Some(member("blob")?);
-        Some(Self::file(Payload { base64, mime_type: member("mimeType"), ..Payload::default() }))
     }
 
     /// An image or another file, by its type.
-    fn file(payload: Payload) -> Self {
-        match &payload.mime_type {
-            Some(mime) if mime.starts_with("image/") => Self::Image(payload),
-            _ => Self::File(payload),
-        }
+    fn file(source: Source, mime_type: Option<String>) -> Self {
+        let is_image = mime_type.as_ref().is_some_and(|mime| mime.starts_with("image/"));
+        let payload = Payload { source, mime_type };
+        if is_image { Self::Image(payload) } else { Self::File(payload) }
     }
 
     fn text(&self) -> Option<&str> {
@@ -180,6 +180,10 @@ impl Block {
             Self::Image(_) | Self::File(_) => None,
         }
     }
+}
+
+fn mime(members: &Members<'_>) -> Option<String> {
+    members.get("mimeType").and_then(string).filter(|mime| !mime.is_empty())
 }
 
 fn other(block: &RawValue) -> Block {
@@ -239,7 +243,7 @@ mod tests {
                 r#"{"type":"resource_link","uri":"file:///a.pdf","mimeType":"application/pdf"}"#,
                 json!({"type": "file", "url": "file:///a.pdf", "mime_type": "application/pdf"}),
             ),
-            (r#"{"type":"resource_link","uri":"x:y"}"#, json!({"type": "file", "url": "x:y"})),
+            (r#"{"type":"resource_link","uri":"x:y","mimeType":""}"#, json!({"type": "file", "url": "x:y"})),
             (
                 r#"{"type":"resource","resource":{"uri":"file:///r","mimeType":"text/plain","text":"r"}}"#,
                 json!({"type": "text", "text": "r"}),

@@ -11,7 +11,7 @@ mod references;
 mod snapshot;
 mod tokens;
 
-pub use content::{AgentResult, Artifact, Block, Payload};
+pub use content::{AgentResult, Artifact, Block, Payload, Source};
 pub use local_path::local_path;
 pub use neutralise::neutralise;
 pub use references::{ChangedFile, References, Resolve};

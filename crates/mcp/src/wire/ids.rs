@@ -55,6 +55,8 @@ pub(crate) struct Pending {
 struct Table {
     last_id: u64,
     waiting: HashMap<u64, Waiter>,
+    /// Why no request is accepted any more, while it is not known yet how the channel ended.
+    ending: Option<&'static str>,
     ended: Option<Disconnect>,
     noted: Noted,
 }
@@ -88,11 +90,14 @@ impl Pending {
     /// Registers a request and gives it its id.
     ///
     /// # Errors
-    /// The channel has ended.
+    /// The channel has ended, or is ending.
     pub(crate) fn register(self: &Arc<Self>, progress: Option<ProgressRoute>) -> Result<Ticket, Disconnect> {
         let mut table = self.table();
         if let Some(disconnect) = &table.ended {
             return Err(disconnect.clone());
+        }
+        if let Some(reason) = table.ending {
+            return Err(Disconnect { reason: reason.to_owned(), exit: None, stderr: String::new() });
         }
         table.last_id += 1;
         let id = table.last_id;
@@ -157,6 +162,11 @@ impl Pending {
         let Some(sink) = only.progress.as_ref().map(|route| Arc::clone(&route.sink)) else { return };
         drop(table);
         sink(Progress::Message(Arc::from(params.to_owned())));
+    }
+
+    /// Refuses later requests: nobody reads them any more. Those that wait may still be answered.
+    pub(crate) fn ending(&self, reason: &'static str) {
+        self.table().ending.get_or_insert(reason);
     }
 
     /// Ends the table: every waiter is told now, and every later request is refused. The first end counts.
@@ -283,6 +293,16 @@ mod tests {
         pending.end(Disconnect { reason: "again".to_owned(), ..ended() });
         assert!(ticket.answer().await.is_none());
         assert_eq!(pending.register(None).err(), Some(ended()));
+    }
+
+    #[tokio::test]
+    async fn a_channel_that_is_ending_refuses_requests_and_still_answers_those_that_wait() {
+        let pending = Pending::new("s");
+        let mut ticket = pending.register(None).expect("open");
+        pending.ending("closed");
+        assert_eq!(pending.register(None).err().map(|refused| refused.reason).as_deref(), Some("closed"));
+        pending.settle(ResponseId::Ours(ticket.id()), Ok(&raw("1")));
+        assert!(ticket.answer().await.expect("answered").is_ok());
     }
 
     #[tokio::test]

@@ -49,7 +49,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Self { input, buffer, start: 0, searched: 0, limit, at_start: true, at_end: false }
     }
 
-    /// The next line that is not blank, without its line end; `None` at the end of the stream.
+    /// The next line that is not blank, without its line end; `None` at the end of the stream, where a last line
+    /// without a line end may be [left](Self::rest).
     ///
     /// # Errors
     /// A line passed the bound or the stream broke. Every complete line before it was delivered.
@@ -69,6 +70,12 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
+    /// What came after the last line end, if it is not blank; to be asked for at the end of the stream.
+    pub(crate) fn rest(&mut self) -> Option<&[u8]> {
+        let (from, to) = self.trimmed(self.start, self.buffer.len());
+        (from < to).then(|| &self.buffer[from..to])
+    }
+
     /// The bounds of the next line in the buffer, line end excluded; steps over it.
     fn complete_line(&mut self) -> Result<Option<(usize, usize)>, LineError> {
         let from = self.start;
@@ -86,10 +93,6 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             return Ok(Some((from, to)));
         }
         self.searched = to;
-        if self.at_end && from < to {
-            self.start = to;
-            return Ok(Some((from, to)));
-        }
         Ok(None)
     }
 
@@ -135,7 +138,10 @@ mod tests {
         loop {
             match reader.next().await {
                 Ok(Some(line)) => lines.push(String::from_utf8_lossy(line).into_owned()),
-                Ok(None) => return (lines, None),
+                Ok(None) => {
+                    lines.extend(reader.rest().map(|line| String::from_utf8_lossy(line).into_owned()));
+                    return (lines, None);
+                }
                 Err(error) => return (lines, Some(error)),
             }
         }

@@ -1,5 +1,7 @@
 //! One folder a resource, one file a verb.
 
+pub(crate) mod cache;
+pub(crate) mod config;
 pub(crate) mod health;
 pub(crate) mod metrics;
 pub(crate) mod openapi;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caribou_core::era::Era;
+use caribou_core::guardrails::Guardrails;
 use caribou_core::ids::{Epoch, Scope, ServerName};
 use serde_json::value::RawValue;
 
@@ -59,6 +60,8 @@ pub struct ServerStatus {
     pub server_info: Option<Arc<RawValue>>,
     /// How many tools it shows.
     pub tools: usize,
+    /// How many of them guardrails keep from everybody.
+    pub denied: usize,
     /// Live sessions with it.
     pub sessions: usize,
     /// Why it failed or was dropped, or what is odd about its list.
@@ -69,6 +72,18 @@ pub struct ServerStatus {
     pub next_try: Option<Duration>,
     /// The last stderr lines of its latest child, secrets masked.
     pub stderr_tail: String,
+}
+
+impl ServerStatus {
+    /// Why none of its tools can be called, and none will be until somebody does something about it: `disabled`,
+    /// `dropped`, `failed`, or `policy` when guardrails deny all of them.
+    pub fn absent(&self) -> Option<&'static str> {
+        match self.state {
+            ServerState::Disabled | ServerState::Dropped | ServerState::Failed => Some(self.state.as_str()),
+            ServerState::Ready if self.tools > 0 && self.denied == self.tools => Some("policy"),
+            ServerState::Ready | ServerState::Unknown | ServerState::Starting => None,
+        }
+    }
 }
 
 /// One live session.
@@ -96,7 +111,8 @@ impl Runtime {
     /// Every server of the configuration, in document order.
     pub async fn servers(&self) -> Vec<ServerStatus> {
         let tally = self.router.tally().await;
-        self.catalog.current().await.entries.iter().map(|entry| server_status(entry, &tally)).collect()
+        let status = |entry: &Entry| server_status(entry, &tally, &self.options.guardrails);
+        self.catalog.current().await.entries.iter().map(status).collect()
     }
 
     /// Every live session, oldest first.
@@ -109,7 +125,7 @@ impl Runtime {
     }
 }
 
-fn server_status(entry: &Entry, tally: &Tally) -> ServerStatus {
+fn server_status(entry: &Entry, tally: &Tally, guardrails: &Guardrails) -> ServerStatus {
     let of_server = || tally.handles.iter().filter(|handle| handle.key.server == entry.name);
     let (state, last_error, next_try) = match &entry.state {
         EntryState::Unknown => (ServerState::Unknown, None, None),
@@ -129,6 +145,7 @@ fn server_status(entry: &Entry, tally: &Tally) -> ServerStatus {
         era: entry.facts.as_ref().map(|facts| (facts.era, facts.version.clone())),
         server_info: entry.facts.as_ref().and_then(|facts| facts.server_info.clone()),
         tools: entry.tools.tools.len(),
+        denied: entry.tools.tools.iter().filter(|tool| guardrails.judge(&tool.name).is_err()).count(),
         sessions: of_server().filter(|handle| !handle.key.scope.is_catalog()).count(),
         last_error,
         warnings: entry.tools.warnings.clone(),

@@ -136,15 +136,16 @@ impl CatalogActor {
             state.entries.drain(..).map(|entry| (entry.name.clone(), entry)).collect();
         for configured in &self.in_force.get().list {
             let binding = configured.binding();
-            let kept = known.remove(&configured.entry.name);
-            let kept = kept.filter(|entry| binding.as_ref().is_some_and(|binding| entry.is_of(binding)));
+            let before = known.remove(&configured.entry.name);
+            let new = Entry::succeeding(before.as_ref(), configured);
+            let kept = before.filter(|entry| binding.as_ref().is_some_and(|binding| entry.is_of(binding)));
             if let (None, Some(binding)) = (&kept, binding)
                 && state.running.contains_key(&configured.entry.name)
             {
                 // Its waiters wait on, for the discovery of what is in force now.
                 self.begin(myself, binding);
             }
-            state.entries.push(kept.unwrap_or_else(|| Entry::new(configured)));
+            state.entries.push(kept.unwrap_or(new));
         }
         let entries = &state.entries;
         // Dropping the waiters of a server that is gone lets their callers go on.

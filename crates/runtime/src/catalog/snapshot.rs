@@ -59,6 +59,19 @@ impl Entry {
         }
     }
 
+    /// What is in force now of a server that was `before`. One that is left out for the same reason as before has been
+    /// so since then.
+    pub(crate) fn succeeding(before: Option<&Self>, configured: &Configured) -> Self {
+        let entry = Self::new(configured);
+        let is_same = |before: &&Self| match (&before.state, &entry.state) {
+            (EntryState::Disabled, EntryState::Disabled) => true,
+            (EntryState::Dropped(before), EntryState::Dropped(now)) => before == now,
+            _ => false,
+        };
+        let since = before.filter(is_same).map_or(entry.since, |before| before.since);
+        Self { since, ..entry }
+    }
+
     /// The configuration, if the server takes part.
     pub(crate) fn enabled(&self) -> Option<&Arc<ServerConfig>> {
         self.config.as_ref().filter(|config| config.enabled)

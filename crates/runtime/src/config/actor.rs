@@ -1,13 +1,13 @@
 //! Reads, writes and puts in force: one change after another, each to its end whoever stops waiting for it.
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use caribou_core::bounds;
-use caribou_core::config::{self, Document, IfMatch, Source};
+use caribou_core::config::{self, Document, IfMatch, Problem, Source};
 use caribou_core::failure::Code;
 use caribou_core::launch::Allowlist;
-use caribou_ports::config_source::{ConfigSource, ConfigSourceError, ConfigText};
+use caribou_ports::config_source::{ConfigSource, ConfigSourceError, ConfigText, ResetMark};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde_json::Map;
 use tokio::sync::oneshot;
@@ -16,9 +16,11 @@ use tokio::task::JoinHandle;
 use super::edit::written;
 use super::in_force::{Configured, InForce};
 use super::reconcile::{reconciled, renewed};
+use super::stale::{StaleConfig, Staleness, first_of};
 use crate::api::change_config::{ConfigChange, ConfigView};
 use crate::catalog::Catalog;
 use crate::error::VerbError;
+use crate::metrics::Metrics;
 use crate::roles::Role;
 use crate::session::{RegistryMessage, Router};
 
@@ -46,8 +48,8 @@ pub(crate) struct ConfigurationActor {
     pub(crate) in_force: InForce,
     pub(crate) router: Router,
     pub(crate) catalog: Catalog,
-    /// Why the stored document is not in force, if it is not; for people.
-    pub(crate) stale: Arc<RwLock<Option<String>>>,
+    /// Whether the stored document is in force.
+    pub(crate) stale: Staleness,
 }
 
 pub(crate) enum ConfigurationMessage {
@@ -57,13 +59,15 @@ pub(crate) enum ConfigurationMessage {
     Change { change: ConfigChange, condition: IfMatch, done: oneshot::Sender<Result<ConfigView, VerbError>> },
     /// Show what is stored.
     Read { done: oneshot::Sender<Result<ConfigView, VerbError>> },
-    /// Everything opened or found so far is out of date.
-    Reset { done: oneshot::Sender<()> },
+    /// Everything opened or found so far is out of date. Tells whether others that follow the document heard of it.
+    Reset { done: oneshot::Sender<bool> },
 }
 
 pub(crate) struct ConfigurationState {
     /// What is in force.
     document: Document,
+    /// The last reset that was heard of.
+    reset: Option<ResetMark>,
     watcher: JoinHandle<()>,
 }
 
@@ -84,7 +88,8 @@ impl Actor for ConfigurationActor {
                 let _ = seen.await;
             }
         });
-        Ok(ConfigurationState { document: self.configuration.document.clone(), watcher })
+        let reset = self.configuration.source.reset_mark();
+        Ok(ConfigurationState { document: self.configuration.document.clone(), reset, watcher })
     }
 
     async fn post_stop(&self, _: ActorRef<Self::Msg>, state: &mut Self::State) -> Result<(), ActorProcessingErr> {
@@ -102,6 +107,7 @@ impl Actor for ConfigurationActor {
             ConfigurationMessage::Refresh { done } => {
                 if self.configuration.source.has_changed() {
                     self.reload(state).await;
+                    self.hear_of_resets(state).await;
                 }
                 let _ = done.send(());
             }
@@ -112,8 +118,7 @@ impl Actor for ConfigurationActor {
                 let _ = done.send(self.read(state).await);
             }
             ConfigurationMessage::Reset { done } => {
-                self.put_in_force(renewed(&self.in_force, state.document.servers.clone())).await;
-                let _ = done.send(());
+                let _ = done.send(self.reset(state).await);
             }
         }
         Ok(())
@@ -125,12 +130,34 @@ impl ConfigurationActor {
         match self.configuration.source.load().await {
             Ok(Some(text)) => {
                 if let Err(problems) = self.apply(state, &text).await {
-                    self.keep_last_good(format!("the stored configuration cannot be used: {problems}"));
+                    self.stale.set(StaleConfig::unusable(problems));
                 }
             }
             // A document that vanished is being replaced, or was mislaid: the last good one stays (contract 5.4).
-            Ok(None) => self.keep_last_good("the configuration file is gone".to_owned()),
-            Err(error) => self.keep_last_good(error.to_string()),
+            Ok(None) => self.stale.set(StaleConfig::unreadable("the configuration file is gone")),
+            Err(error) => self.stale.set(StaleConfig::unreadable(error.to_string())),
+        }
+    }
+
+    /// Reads anew what is stored, references included, then supersedes everything, here and where the document is
+    /// followed as well (contract 5.7).
+    async fn reset(&self, state: &mut ConfigurationState) -> bool {
+        self.reload(state).await;
+        self.put_in_force(renewed(&self.in_force, state.document.servers.clone())).await;
+        let published = self.configuration.source.publish_reset().await;
+        state.reset = self.configuration.source.reset_mark();
+        published.unwrap_or_else(|error| {
+            tracing::warn!("nobody else hears of the reset: {error}");
+            false
+        })
+    }
+
+    /// Somebody else may have published a reset.
+    async fn hear_of_resets(&self, state: &mut ConfigurationState) {
+        let mark = self.configuration.source.reset_mark();
+        if mark.is_some() && mark != state.reset {
+            state.reset = mark;
+            self.put_in_force(renewed(&self.in_force, state.document.servers.clone())).await;
         }
     }
 
@@ -146,19 +173,23 @@ impl ConfigurationActor {
         let text = source.replace(condition, edit).await.map_err(not_done)?;
         match self.apply(state, &text).await {
             Ok(()) => view(&text),
-            Err(problems) => Err(VerbError::new(
-                Code::ConfigChanged,
-                format!("the document was written, but could not be put in force: {problems}"),
-            )),
+            Err(problems) => {
+                let why = first_of(&problems);
+                self.stale.set(StaleConfig::unusable(problems));
+                let detail = format!("the document was written, but could not be put in force: {why}");
+                Err(VerbError::new(Code::ConfigChanged, detail))
+            }
         }
     }
 
     /// What is stored; whatever it is, it is put in force on the way if it can be.
     async fn read(&self, state: &mut ConfigurationState) -> Result<ConfigView, VerbError> {
-        match self.configuration.source.load().await.map_err(not_done)? {
+        let stored = self.configuration.source.load().await.map_err(not_done)?;
+        self.hear_of_resets(state).await;
+        match stored {
             Some(text) => {
                 if let Err(problems) = self.apply(state, &text).await {
-                    self.keep_last_good(format!("the stored configuration cannot be used: {problems}"));
+                    self.stale.set(StaleConfig::unusable(problems));
                 }
                 view(&text)
             }
@@ -166,11 +197,10 @@ impl ConfigurationActor {
         }
     }
 
-    async fn apply(&self, state: &mut ConfigurationState, text: &ConfigText) -> Result<(), String> {
+    async fn apply(&self, state: &mut ConfigurationState, text: &ConfigText) -> Result<(), Vec<Problem>> {
         let source = Source { file: &text.file, text: &text.text };
         let variables = &*self.configuration.variables;
-        let document: Document = config::parse(&source, &|name| variables(name))
-            .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
+        let document = config::parse(&source, &|name| variables(name))?;
         let servers = document.servers.clone();
         // The chain of interceptors stands around every call: another one makes every server another one.
         self.put_in_force(if document.interceptors == state.document.interceptors {
@@ -180,7 +210,7 @@ impl ConfigurationActor {
         })
         .await;
         state.document = document;
-        *self.stale.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.stale.clear();
         Ok(())
     }
 
@@ -191,14 +221,6 @@ impl ConfigurationActor {
         let _ = self.router.registry.cast(RegistryMessage::Supersede { done });
         let _ = tokio::time::timeout(bounds::SESSION_CLOSE, superseded).await;
         self.catalog.supersede().await;
-    }
-
-    fn keep_last_good(&self, why: String) {
-        let mut stale = self.stale.write().unwrap_or_else(PoisonError::into_inner);
-        if stale.as_ref() != Some(&why) {
-            tracing::error!("the last good configuration stays in force: {why}");
-            *stale = Some(why);
-        }
     }
 }
 
@@ -226,18 +248,13 @@ fn not_done(error: ConfigSourceError) -> VerbError {
 pub(crate) struct ConfigurationDesk {
     pub(crate) role: Role<ConfigurationMessage>,
     pub(crate) source: Arc<dyn ConfigSource>,
-    pub(crate) stale: Arc<RwLock<Option<String>>>,
+    pub(crate) stale: Staleness,
 }
 
 impl ConfigurationDesk {
     /// The callers' side of `configuration`, before its actor runs.
-    pub(crate) fn new(configuration: &Configuration) -> Self {
-        Self { role: Role::vacant(), source: configuration.source.clone(), stale: Arc::default() }
-    }
-
-    /// Why what is stored is not in force, if it is not.
-    pub(crate) fn problem(&self) -> Option<String> {
-        self.stale.read().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn new(configuration: &Configuration, metrics: Arc<Metrics>) -> Self {
+        Self { role: Role::vacant(), source: configuration.source.clone(), stale: Staleness::none(metrics) }
     }
 
     /// Sees to it that what is stored is in force; costs one look at the file while nothing changed.

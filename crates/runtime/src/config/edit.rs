@@ -4,9 +4,8 @@ use std::path::Path;
 
 use caribou_core::config::Source;
 use caribou_core::config::edit::{self, EditRefusal, Edited};
-use caribou_core::failure::Code;
 use caribou_core::launch::{Allowlist, Request, judge};
-use caribou_ports::config_source::{Edit, Refused};
+use caribou_ports::config_source::Edit;
 
 use super::actor::Variables;
 use crate::api::change_config::ConfigChange;
@@ -15,8 +14,8 @@ use crate::api::change_config::ConfigChange;
 pub(super) fn written(change: ConfigChange, file: &Path, variables: Variables, allowlist: Allowlist) -> Edit {
     let file = file.to_owned();
     Box::new(move |stored| {
-        let edited = made(&change, &Source { file: &file, text: stored }).map_err(refused)?;
-        judged(&edited, &file, &variables, &allowlist).map_err(refused)?;
+        let edited = made(&change, &Source { file: &file, text: stored })?;
+        judged(&edited, &file, &variables, &allowlist)?;
         Ok(edited.text)
     })
 }
@@ -42,13 +41,4 @@ fn judged(edited: &Edited, file: &Path, variables: &Variables, allowlist: &Allow
         }
     }
     Ok(())
-}
-
-fn refused(refusal: EditRefusal) -> Refused {
-    let code = match &refusal {
-        EditRefusal::NotFound(_) => Code::NotFound,
-        EditRefusal::Exists(_) => Code::Conflict,
-        EditRefusal::Malformed(_) | EditRefusal::Masked(_) | EditRefusal::Invalid(_) => Code::Invalid,
-    };
-    Refused { code, detail: refusal.to_string() }
 }

@@ -8,7 +8,9 @@ mod actor;
 mod edit;
 mod in_force;
 mod reconcile;
+mod stale;
 
 pub use actor::{Configuration, Variables};
 pub(crate) use actor::{ConfigurationActor, ConfigurationDesk, ConfigurationMessage};
 pub(crate) use in_force::{Binding, Configured, Generation, InForce};
+pub use stale::StaleConfig;

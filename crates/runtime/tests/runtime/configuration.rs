@@ -171,11 +171,11 @@ async fn a_document_that_cannot_be_used_changes_nothing_and_is_told() {
     for broken in ["", "{", "[]", "{\"mcpServers\": {\"a\": {\"command\": \"a\"},}}"] {
         setting.memory.edit(broken);
         assert_eq!(setting.pids(&["a"]).await, before, "{broken}");
-        assert!(setting.runtime.config_problem().is_some(), "{broken}");
+        assert!(setting.runtime.stale_config().is_some(), "{broken}");
     }
     setting.memory.edit(document(&json!({"a": {"command": "a"}})));
     assert_eq!(setting.pids(&["a"]).await, before);
-    assert!(setting.runtime.config_problem().is_none());
+    assert!(setting.runtime.stale_config().is_none());
 }
 
 #[tokio::test(start_paused = true)]

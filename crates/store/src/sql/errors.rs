@@ -111,3 +111,36 @@ fn from_sqlite(error: &SqliteError, broken: fn(String) -> StoreError) -> StoreEr
         _ => StoreError::Mismatch(format!("{} ({code})", error.message())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use caribou_core::failure::Class;
+
+    use super::*;
+
+    fn reset() -> sqlx::Error {
+        io::Error::from(io::ErrorKind::ConnectionReset).into()
+    }
+
+    #[test]
+    fn a_connection_that_breaks_leaves_a_change_unknown_and_nothing_else() {
+        assert_eq!(translate(reset(), StoreError::OutcomeUnknown).class(), Class::Unknown);
+        assert_eq!(translate(reset(), StoreError::Unavailable).class(), Class::Retry);
+        assert_eq!(unreached(sqlx::Error::PoolTimedOut).class(), Class::Retry);
+        assert_eq!(translate(sqlx::Error::PoolTimedOut, StoreError::OutcomeUnknown).class(), Class::Retry);
+    }
+
+    #[test]
+    fn what_the_driver_quotes_is_left_out() {
+        // Invariant O3.
+        for error in [
+            sqlx::Error::Configuration("hunter2".into()),
+            sqlx::Error::Tls("hunter2".into()),
+            sqlx::Error::Protocol("hunter2".into()),
+            sqlx::Error::Decode("hunter2".into()),
+            sqlx::Error::ColumnDecode { index: "3".to_owned(), source: "hunter2".into() },
+        ] {
+            assert!(!unreached(error).to_string().contains("hunter2"));
+        }
+    }
+}

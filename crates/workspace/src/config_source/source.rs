@@ -10,14 +10,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use caribou_core::config::{ETag, IfMatch};
+use caribou_core::config::{ETag, IfMatch, MAX_DOCUMENT_BYTES};
+use caribou_core::failure::Code;
 use caribou_ports::BoxFuture;
-use caribou_ports::config_source::{ConfigSource, ConfigSourceError, ConfigText, Edit};
+use caribou_ports::config_source::{ConfigSource, ConfigSourceError, ConfigText, Edit, Refused, ResetMark};
 use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::timeout;
 
 use super::lock::{NoLock, WriteLock};
 use super::reading::Reading;
+use super::reset_mark;
 use super::stamp::{Stamp, Text};
 use super::watch::Watch;
 use super::writing::{Way, WriteError, is_read_only, replace, target_of, without_mark};
@@ -25,6 +27,9 @@ use crate::config_file::{FILE_NAMES, FileError, Lookup, find};
 
 /// A disk answers within milliseconds; a network mount that needs longer is away.
 const READ_AT_MOST: Duration = Duration::from_secs(10);
+
+/// As for reading, with the wait for other writers and for the disk to take the bytes.
+const WRITE_AT_MOST: Duration = Duration::from_secs(30);
 
 /// Looks up one variable of the environment; an empty one counts as not set.
 pub type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -39,9 +44,18 @@ pub(super) struct Followed {
     env: Variables,
     cwd: PathBuf,
     stamp: Mutex<Stamp>,
+    /// The last reset that whoever loads has heard of.
+    reset: Mutex<Option<ResetMark>>,
     /// Whether looking at the file may hang, as on a network mount.
     distant: AtomicBool,
     told_in_place: AtomicBool,
+}
+
+/// What is stored after a write.
+struct Replaced {
+    text: ConfigText,
+    /// `None` when somebody outside of the lock wrote over it already.
+    stamp: Option<Text>,
 }
 
 impl ConfigFile {
@@ -53,9 +67,15 @@ impl ConfigFile {
             env,
             cwd,
             stamp: Mutex::default(),
+            reset: Mutex::default(),
             distant: AtomicBool::new(false),
             told_in_place: AtomicBool::new(false),
         }))
+    }
+
+    /// Where the file is, or will be created.
+    pub fn place(&self) -> PathBuf {
+        self.0.place()
     }
 }
 
@@ -80,9 +100,10 @@ impl ConfigSource for ConfigFile {
         let followed = self.0.clone();
         Box::pin(async move {
             let name = followed.place().display().to_string();
-            match tokio::spawn(followed.replace(condition, edit)).await {
-                Ok(replaced) => replaced,
-                Err(ended) => Err(unknown(name, &ended)),
+            match timeout(WRITE_AT_MOST, tokio::spawn(followed.clone().replace(condition, edit))).await {
+                Ok(Ok(replaced)) => replaced.map(|replaced| followed.handed_out(replaced)),
+                Ok(Err(ended)) => Err(unknown(name, ended_because(&ended))),
+                Err(_) => Err(unknown(name, format!("no answer within {} s", WRITE_AT_MOST.as_secs()))),
             }
         })
     }
@@ -90,6 +111,22 @@ impl ConfigSource for ConfigFile {
     fn changed(&self) -> BoxFuture<'static, ()> {
         let followed = self.0.clone();
         Box::pin(async move { Watch::of(followed).changed().await })
+    }
+
+    fn reset_mark(&self) -> Option<ResetMark> {
+        self.0.find().ok().flatten().and_then(|path| reset_mark::read(&path))
+    }
+
+    fn publish_reset(&self) -> BoxFuture<'static, Result<bool, ConfigSourceError>> {
+        let followed = self.0.clone();
+        let place = followed.place();
+        Box::pin(async move {
+            match timeout(READ_AT_MOST, spawn_blocking(move || followed.publish_reset())).await {
+                Ok(Ok(published)) => published,
+                Ok(Err(ended)) => Err(not_written(&place, &ended.to_string())),
+                Err(_) => Err(not_written(&place, &format!("no answer within {} s", READ_AT_MOST.as_secs()))),
+            }
+        })
     }
 }
 
@@ -119,7 +156,19 @@ impl Followed {
         } else {
             self.stamp.lock().unwrap_or_else(PoisonError::into_inner)
         };
-        matches!(self.find(), Ok(Some(path)) if stamp.differs(&path))
+        matches!(self.find(), Ok(Some(path)) if stamp.differs(&path) || self.is_reset(&path))
+    }
+
+    fn is_reset(&self, path: &Path) -> bool {
+        let mark = reset_mark::read(path);
+        mark.is_some() && mark != *self.reset.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish_reset(&self) -> Result<bool, ConfigSourceError> {
+        let Ok(Some(path)) = self.find() else { return Ok(false) };
+        let mark = reset_mark::publish(&path).map_err(|error| not_written(&path, &format!("the reset: {error}")))?;
+        *self.reset.lock().unwrap_or_else(PoisonError::into_inner) = Some(mark);
+        Ok(true)
     }
 
     fn load(&self) -> Result<Option<ConfigText>, ConfigSourceError> {
@@ -128,6 +177,7 @@ impl Followed {
             Ok(None) | Err(FileError::Missing { .. }) => return Ok(None),
             Err(error) => return Err(unreadable(self.cwd.display().to_string(), &error.to_string())),
         };
+        *self.reset.lock().unwrap_or_else(PoisonError::into_inner) = reset_mark::read(&path);
         match Reading::of(&path) {
             Ok(reading) => {
                 self.distant.store(reading.distant, Ordering::Relaxed);
@@ -146,8 +196,16 @@ impl Followed {
         *self.stamp.lock().unwrap_or_else(PoisonError::into_inner) = stamp;
     }
 
+    /// What was written counts as loaded from here on: not before, since a caller who went away never heard of it.
+    fn handed_out(&self, replaced: Replaced) -> ConfigText {
+        if let Some(stamp) = replaced.stamp {
+            self.stamp(Stamp::Text(stamp));
+        }
+        replaced.text
+    }
+
     /// The unit of a write, from the lock to the answer.
-    async fn replace(self: Arc<Self>, condition: IfMatch, edit: Edit) -> Result<ConfigText, ConfigSourceError> {
+    async fn replace(self: Arc<Self>, condition: IfMatch, edit: Edit) -> Result<Replaced, ConfigSourceError> {
         let path = self.place();
         let name = path.display().to_string();
         let target = target_of(&path).map_err(|error| not_written(&path, &error.to_string()))?;
@@ -162,7 +220,7 @@ impl Followed {
             drop(lock);
             replaced
         });
-        unit.await.unwrap_or_else(|ended| Err(unknown(name, &ended)))
+        unit.await.unwrap_or_else(|ended| Err(unknown(name, ended_because(&ended))))
     }
 
     fn edit_and_write(
@@ -171,7 +229,7 @@ impl Followed {
         target: &Path,
         condition: &IfMatch,
         edit: Edit,
-    ) -> Result<ConfigText, ConfigSourceError> {
+    ) -> Result<Replaced, ConfigSourceError> {
         let stored = stored(&path, target)?;
         let etag = stored.as_deref().map(ETag::of);
         if !condition.allows(etag) {
@@ -179,24 +237,20 @@ impl Followed {
         }
         let edited = edit(stored.as_deref().unwrap_or_default()).map_err(ConfigSourceError::Refused)?;
         let edited = without_mark(edited);
+        refuse_too_large(&edited)?;
         if stored.as_ref() != Some(&edited) {
             self.write(&path, target, &edited)?;
         }
-        if let Ok(reading) = Reading::of(&path)
-            && reading.bytes == edited
-        {
-            self.stamp(Stamp::Text(Text::of(&path, &reading)));
-        }
-        Ok(text(path, edited))
+        let reading = Reading::of(&path).ok().filter(|reading| reading.bytes == edited);
+        let stamp = reading.map(|reading| Text::of(&path, &reading));
+        Ok(Replaced { text: text(path, edited), stamp })
     }
 
     fn write(&self, path: &Path, target: &Path, text: &[u8]) -> Result<(), ConfigSourceError> {
         let way = replace(target, text).map_err(|error| match error {
             WriteError::ReadOnly(reason) => read_only(path, reason),
             WriteError::Before(error) => not_written(path, &error.to_string()),
-            WriteError::Midway(error) => {
-                ConfigSourceError::Unknown { file: path.display().to_string(), reason: error.to_string() }
-            }
+            WriteError::Midway(error) => unknown(path.display().to_string(), error.to_string()),
         })?;
         if way == Way::InPlace {
             let file = path.display();
@@ -208,6 +262,15 @@ impl Followed {
         }
         Ok(())
     }
+}
+
+/// A larger document would be written and never read again.
+fn refuse_too_large(text: &[u8]) -> Result<(), ConfigSourceError> {
+    if text.len() <= MAX_DOCUMENT_BYTES {
+        return Ok(());
+    }
+    let detail = format!("the document would be larger than {MAX_DOCUMENT_BYTES} bytes");
+    Err(ConfigSourceError::Refused(Refused { code: Code::Invalid, detail }))
 }
 
 /// The bytes of `target`, `None` when there is no such file.
@@ -238,8 +301,11 @@ fn read_only(path: &Path, reason: String) -> ConfigSourceError {
     ConfigSourceError::ReadOnly { file: path.display().to_string(), reason }
 }
 
-/// The unit did not end by itself: it panicked, or the replica stops.
-fn unknown(file: String, ended: &JoinError) -> ConfigSourceError {
-    let reason = if ended.is_panic() { "an internal error" } else { "the replica is stopping" };
-    ConfigSourceError::Unknown { file, reason: reason.to_owned() }
+fn unknown(file: String, reason: String) -> ConfigSourceError {
+    ConfigSourceError::Unknown { file, reason }
+}
+
+/// Why a unit did not end by itself.
+fn ended_because(ended: &JoinError) -> String {
+    if ended.is_panic() { "an internal error" } else { "the replica is stopping" }.to_owned()
 }

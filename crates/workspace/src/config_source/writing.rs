@@ -108,8 +108,10 @@ fn refuse_read_only(target: &Path, before: Option<&Metadata>) -> Result<(), Writ
     if before.is_some_and(|file| file.permissions().readonly()) {
         return Err(WriteError::ReadOnly("the file is read-only".to_owned()));
     }
-    if before.is_some() && access(target, Access::WRITE_OK).is_err() {
-        return Err(WriteError::ReadOnly("the file may not be written".to_owned()));
+    if before.is_some()
+        && let Err(error) = access(target, Access::WRITE_OK)
+    {
+        return Err(WriteError::ReadOnly(error.to_string()));
     }
     if fs::metadata(folder).is_ok_and(|folder| folder.permissions().readonly()) {
         return Err(WriteError::ReadOnly("its folder is read-only".to_owned()));

@@ -37,7 +37,7 @@ pub(super) enum Command {
     Servers(servers::Arguments),
     /// See Caribou work, with a server of its own and nothing to install
     Demo(demo::Arguments),
-    /// What can be configured
+    /// See and change what is configured
     #[command(subcommand)]
     Config(ConfigCommand),
 }
@@ -52,6 +52,24 @@ pub(super) enum ToolsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
+    /// Write both configuration files with everything that can be set, commented or switched off
+    Init(config::init::Arguments),
+    /// Show the stored servers, secrets masked
+    Get(config::get::Arguments),
+    /// Change fields of one server
+    Set(config::set::Arguments),
+    /// Switch one server on
+    Enable(config::switch::Arguments),
+    /// Switch one server off
+    Disable(config::switch::Arguments),
+    /// Add one server
+    Add(config::add::Arguments),
+    /// Remove one server
+    Remove(config::remove::Arguments),
+    /// Close every session and ask all servers anew
+    Reset(config::reset::Arguments),
+    /// Compare a file with what is stored
+    Diff(config::diff::Arguments),
     /// Print the JSON Schema of config.yaml
     Schema(config::schema::Arguments),
 }
@@ -152,6 +170,16 @@ mod tests {
             "caribou demo --once",
             "caribou migrate --config c.yaml --data-dir d",
             "caribou config schema",
+            "caribou config init --dir d",
+            "caribou config get time --json",
+            "caribou config set time routing.priority=5 env.TOKEN=$TOKEN",
+            "caribou config enable time",
+            "caribou config disable time --server http://127.0.0.1:8750",
+            "caribou config add time command=uvx args=[\"mcp-server-time\"]",
+            "caribou config add time --entry {}",
+            "caribou config remove time",
+            "caribou config reset --json",
+            "caribou config diff other.json --extensions e.json",
         ] {
             CommandLine::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{line}: {error}"));
         }

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use caribou_core::config::Severity;
+use caribou_core::config::{Document, Severity};
+use caribou_core::launch::{Allowlist, Request, judge};
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
@@ -20,6 +21,9 @@ pub(in crate::commands) struct Arguments {
     /// Check this address as well
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<SocketAddr>,
+    /// Judge what each stdio server would start as the API judges it
+    #[arg(long)]
+    policy: bool,
     /// Print the problems as JSON
     #[arg(long)]
     json: bool,
@@ -38,8 +42,20 @@ struct Found {
     dropped: usize,
     /// All problems, those of the settings first.
     problems: Vec<Value>,
+    /// With `--policy`: a verdict on each stdio server, switched off or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<Vec<Verdict>>,
     #[serde(skip)]
     lines: Vec<String>,
+}
+
+/// What the launch policy says about one server.
+#[derive(Serialize)]
+struct Verdict {
+    server: String,
+    /// Why it is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
 }
 
 impl Found {
@@ -56,7 +72,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     for problem in loaded.problems.iter().chain(&reachable(&loaded.settings)) {
         found.add(problem, problem.severity);
     }
-    check_servers(&loaded.settings, &mut found)?;
+    check_servers(&loaded.settings, arguments.policy, &mut found)?;
     if arguments.json {
         output::line(serde_json::to_string(&found)?)?;
     } else {
@@ -78,7 +94,7 @@ fn reachable(settings: &Settings) -> Option<Problem> {
     })
 }
 
-fn check_servers(settings: &Settings, found: &mut Found) -> anyhow::Result<()> {
+fn check_servers(settings: &Settings, policy: bool, found: &mut Found) -> anyhow::Result<()> {
     let Some(file) = assemble::find_servers(settings)? else { return Ok(()) };
     found.extensions = Some(file.found.path.display().to_string());
     let problems = match assemble::understand(&file.source()) {
@@ -86,6 +102,7 @@ fn check_servers(settings: &Settings, found: &mut Found) -> anyhow::Result<()> {
             let enabled = document.servers.iter().filter(|server| server.config.as_ref().is_ok_and(|c| c.enabled));
             found.servers = enabled.count();
             found.dropped = document.servers.iter().filter(|server| server.config.is_err()).count();
+            found.policy = policy.then(|| verdicts(&document));
             document.problems
         }
         Err(problems) => {
@@ -93,16 +110,33 @@ fn check_servers(settings: &Settings, found: &mut Found) -> anyhow::Result<()> {
             problems
         }
     };
-    found.ok &= found.dropped == 0;
+    found.ok &= found.dropped == 0 && found.policy.iter().flatten().all(|verdict| verdict.refused.is_none());
     for problem in &problems {
         found.add(problem, problem.severity);
     }
     Ok(())
 }
 
+/// The API's verdicts on a document. The file itself may express anything: a replica starts what it names.
+fn verdicts(document: &Document) -> Vec<Verdict> {
+    let allowlist = Allowlist::from_env(&|name| std::env::var(name).ok());
+    let servers = document.servers.iter().filter_map(|server| server.config.as_ref().ok());
+    let requests = servers.filter_map(|config| Some((config.name.to_string(), Request::of(config)?)));
+    let judged =
+        |(server, request)| Verdict { server, refused: judge(&request, &allowlist).err().map(|r| r.to_string()) };
+    requests.map(judged).collect()
+}
+
 fn show(found: &Found) -> std::io::Result<()> {
     for line in &found.lines {
         output::line(line)?;
+    }
+    for Verdict { server, refused } in found.policy.iter().flatten() {
+        let server = output::printable(server);
+        match refused {
+            None => output::line(format_args!("{server}: accepted by the launch policy"))?,
+            Some(refusal) => output::line(format_args!("{server}: refused by the launch policy: {refusal}"))?,
+        }
     }
     match &found.extensions {
         None => output::line("no file names any servers: write extensions_config.json, or name one by --extensions")?,

@@ -1,11 +1,10 @@
 //! `caribou demo`: shows step by step what Caribou does, then serves so that one can try it.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use caribou_core::config::{Document, Source};
 use clap::Args;
 use serde::Serialize;
 use serde_json::json;
@@ -53,7 +52,8 @@ pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let telemetry = Telemetry::start(&settings.log)?;
     let folder = tempfile::tempdir().context("no folder for the demo server")?;
     settings.data_dir = folder.path().to_owned();
-    let replica = Replica::start(&settings, servers(folder.path())?, None).await?;
+    settings.extensions_config_path = Some(write_servers(folder.path())?);
+    let replica = Replica::start(&settings, assemble::follow_servers(&settings).await?, None).await?;
     let gateway = Gateway::inside(replica, &settings, telemetry);
     let shown = tokio::select! {
         shown = show(&gateway, arguments.json) => shown,
@@ -67,13 +67,11 @@ pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The demo's configuration, read as any other.
-fn servers(folder: &Path) -> anyhow::Result<Document> {
-    let text = demo::configuration(&std::env::current_exe()?, folder);
+/// Writes the demo's configuration, which is read and can be changed as any other.
+fn write_servers(folder: &Path) -> anyhow::Result<PathBuf> {
     let file = folder.join("extensions_config.json");
-    let source = Source { file: &file, text: text.as_bytes() };
-    assemble::understand(&source)
-        .map_err(|problems| anyhow::anyhow!("the demo's own configuration is wrong: {problems:?}"))
+    std::fs::write(&file, demo::configuration(&std::env::current_exe()?, folder))?;
+    Ok(file)
 }
 
 /// Lists and calls; answers with the name of the counter.

@@ -41,6 +41,22 @@ pub(super) enum Gateway {
     Local { router: Router, replica: Box<Replica>, telemetry: Telemetry },
 }
 
+/// One request.
+struct Ask<'a> {
+    method: Method,
+    path: &'a str,
+    body: Option<String>,
+    accept: &'static str,
+    /// Only while this tag names what is stored.
+    tag: Option<&'a str>,
+}
+
+impl<'a> Ask<'a> {
+    fn of(method: Method, path: &'a str) -> Self {
+        Self { method, path, body: None, accept: "application/json", tag: None }
+    }
+}
+
 /// What a failed request says about itself.
 #[derive(Deserialize)]
 struct Problem {
@@ -81,7 +97,7 @@ impl Gateway {
     async fn local(arguments: &SettingsArguments) -> anyhow::Result<Self> {
         let settings = for_one_command(assemble::accept(arguments.load(None)?)?);
         let telemetry = Telemetry::start(&settings.log)?;
-        let servers = assemble::read_servers(&settings)?;
+        let servers = assemble::follow_servers(&settings).await?;
         Ok(Self::inside(Replica::start(&settings, servers, None).await?, &settings, telemetry))
     }
 
@@ -96,7 +112,31 @@ impl Gateway {
     /// # Errors
     /// When the replica cannot be reached, or refuses.
     pub(super) async fn get(&self, path: &str) -> anyhow::Result<Bytes> {
-        whole(self.send(Method::GET, path, None, "application/json").await?).await
+        whole(self.send(Ask::of(Method::GET, path)).await?).await
+    }
+
+    /// Asks for a document and for the tag that names this state of it, if there is one.
+    ///
+    /// # Errors
+    /// When the replica cannot be reached, or refuses.
+    pub(super) async fn get_tagged(&self, path: &str) -> anyhow::Result<(Bytes, Option<String>)> {
+        let response = self.send(Ask::of(Method::GET, path)).await?;
+        let tag = response.headers().get(header::ETAG).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
+        Ok((whole(response).await?, tag))
+    }
+
+    /// Sends a JSON body that changes a document, only while `tag` names its state.
+    ///
+    /// # Errors
+    /// When the replica cannot be reached, or refuses.
+    pub(super) async fn change(
+        &self,
+        method: Method,
+        path: &str,
+        body: String,
+        tag: Option<&str>,
+    ) -> anyhow::Result<Bytes> {
+        whole(self.send(Ask { body: Some(body), tag, ..Ask::of(method, path) }).await?).await
     }
 
     /// Asks for something to be done that is named by the path alone.
@@ -104,7 +144,7 @@ impl Gateway {
     /// # Errors
     /// When the replica cannot be reached, or refuses.
     pub(super) async fn delete(&self, path: &str) -> anyhow::Result<Bytes> {
-        whole(self.send(Method::DELETE, path, None, "application/json").await?).await
+        whole(self.send(Ask::of(Method::DELETE, path)).await?).await
     }
 
     /// Sends a JSON body and reads the answer whole.
@@ -112,7 +152,7 @@ impl Gateway {
     /// # Errors
     /// When the replica cannot be reached, or refuses.
     pub(super) async fn post(&self, path: &str, body: String) -> anyhow::Result<Bytes> {
-        whole(self.send(Method::POST, path, Some(body), "application/json").await?).await
+        whole(self.send(Ask { body: Some(body), ..Ask::of(Method::POST, path) }).await?).await
     }
 
     /// Sends a JSON body and hands the answer's stream over.
@@ -120,7 +160,8 @@ impl Gateway {
     /// # Errors
     /// When the replica cannot be reached, or refuses.
     pub(super) async fn post_streaming(&self, path: &str, body: String) -> anyhow::Result<Body> {
-        Ok(self.send(Method::POST, path, Some(body), "text/event-stream").await?.into_body())
+        let ask = Ask { body: Some(body), accept: "text/event-stream", ..Ask::of(Method::POST, path) };
+        Ok(self.send(ask).await?.into_body())
     }
 
     /// Closes everything that was started for this command. A replica that ran before goes on.
@@ -131,23 +172,20 @@ impl Gateway {
         }
     }
 
-    async fn send(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<String>,
-        accept: &str,
-    ) -> anyhow::Result<Response<Body>> {
+    async fn send(&self, ask: Ask<'_>) -> anyhow::Result<Response<Body>> {
         let base = match self {
             Self::Remote { base, .. } => base,
             Self::Local { .. } => "",
         };
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("{base}{path}"))
-            .header(header::ACCEPT, accept)
-            .header(header::CONTENT_TYPE, "application/json")
-            .body(body.unwrap_or_default())?;
+        let mut request = Request::builder()
+            .method(ask.method)
+            .uri(format!("{base}{}", ask.path))
+            .header(header::ACCEPT, ask.accept)
+            .header(header::CONTENT_TYPE, "application/json");
+        if let Some(tag) = ask.tag {
+            request = request.header(header::IF_MATCH, tag);
+        }
+        let request = request.body(ask.body.unwrap_or_default())?;
         let response = match self {
             Self::Remote { client, base } => {
                 let asked = client.execute(request.try_into()?).await.map_err(reqwest::Error::without_url);

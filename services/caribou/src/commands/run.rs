@@ -33,7 +33,22 @@ async fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Sessions(arguments) => sessions::run(arguments).await,
         Command::Servers(arguments) => servers::run(arguments).await,
         Command::Demo(arguments) => demo::run(arguments).await,
-        Command::Config(ConfigCommand::Schema(arguments)) => config::schema::run(&arguments),
+        Command::Config(command) => execute_config(command).await,
+    }
+}
+
+async fn execute_config(command: ConfigCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        ConfigCommand::Init(arguments) => config::init::run(&arguments),
+        ConfigCommand::Get(arguments) => config::get::run(arguments).await,
+        ConfigCommand::Set(arguments) => config::set::run(arguments).await,
+        ConfigCommand::Enable(arguments) => config::switch::run(arguments, true).await,
+        ConfigCommand::Disable(arguments) => config::switch::run(arguments, false).await,
+        ConfigCommand::Add(arguments) => config::add::run(arguments).await,
+        ConfigCommand::Remove(arguments) => config::remove::run(arguments).await,
+        ConfigCommand::Reset(arguments) => config::reset::run(arguments).await,
+        ConfigCommand::Diff(arguments) => config::diff::run(arguments).await,
+        ConfigCommand::Schema(arguments) => config::schema::run(&arguments),
     }
 }
 

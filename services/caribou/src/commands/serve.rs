@@ -26,7 +26,7 @@ pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let telemetry = Telemetry::start(&settings.log)?;
     let listener = lifecycle::listen(settings.listen).await?;
     let address = listener.local_addr()?;
-    let servers = assemble::read_servers(&settings)?;
+    let servers = assemble::follow_servers(&settings).await?;
     let store = assemble::open_store(&settings).await?;
     let replica = Replica::start(&settings, servers, Some(store)).await?;
     let router = replica.router(&settings, telemetry.metrics.clone());

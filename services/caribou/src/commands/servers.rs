@@ -1,4 +1,4 @@
-//! `caribou servers`: which servers there are and how they are.
+//! `caribou servers`: which servers there are, how they are, why one is absent and since when.
 
 use std::process::ExitCode;
 
@@ -26,6 +26,9 @@ struct Server {
     name: String,
     transport: Option<String>,
     state: String,
+    state_age_ms: u64,
+    #[serde(default)]
+    absent: Option<String>,
     era: Option<String>,
     tools: usize,
     sessions: usize,
@@ -42,7 +45,7 @@ pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let Answer { servers } = serde_json::from_slice(&answer)?;
-    let headings = ["Server", "Transport", "State", "Era", "Tools", "Sessions", "Problem"];
+    let headings = ["Server", "Transport", "State", "For", "Era", "Tools", "Sessions", "Problem"];
     output::table(headings, &servers.into_iter().map(row).collect::<Vec<_>>())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -55,16 +58,60 @@ async fn ask(gateway: &Gateway) -> anyhow::Result<axum::body::Bytes> {
     gateway.get("/api/mcp/servers").await
 }
 
-fn row(server: Server) -> [String; 7] {
+fn row(server: Server) -> [String; 8] {
+    let problem = problem(&server);
     let dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let problem = server.last_error.unwrap_or_default();
     [
         server.name,
         dash(server.transport),
         server.state,
+        age(server.state_age_ms),
         dash(server.era),
         server.tools.to_string(),
         server.sessions.to_string(),
-        problem.lines().next().unwrap_or_default().to_owned(),
+        problem,
     ]
+}
+
+/// Why its tools are absent, or what else it complains of.
+fn problem(server: &Server) -> String {
+    match (server.absent.as_deref(), server.last_error.as_deref()) {
+        (Some("disabled"), _) => "switched off in the configuration".to_owned(),
+        (Some("policy"), _) => format!("guardrails deny all of its {} tools", server.tools),
+        (_, error) => error.and_then(|error| error.lines().next()).unwrap_or_default().to_owned(),
+    }
+}
+
+/// A span in its largest unit.
+fn age(milliseconds: u64) -> String {
+    match milliseconds / 1_000 {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3_600 => format!("{} min", seconds / 60),
+        seconds @ 3_600..86_400 => format!("{} h", seconds / 3_600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_shown_in_its_largest_unit() {
+        let ages = [0, 59_999, 60_000, 7_199_000, 86_400_000].map(age);
+        assert_eq!(ages, ["0 s", "59 s", "1 min", "1 h", "1 d"]);
+    }
+
+    #[test]
+    fn every_absent_server_says_why() {
+        let told = |absent: Option<&str>, error: Option<&str>| {
+            let server = serde_json::json!({"name": "a", "transport": null, "state": "x", "state_age_ms": 0,
+                "absent": absent, "era": null, "tools": 3, "sessions": 0, "last_error": error});
+            problem(&serde_json::from_value(server).unwrap())
+        };
+        assert_eq!(told(Some("disabled"), None), "switched off in the configuration");
+        assert_eq!(told(Some("policy"), None), "guardrails deny all of its 3 tools");
+        assert_eq!(told(Some("dropped"), Some("no url\nmore")), "no url");
+        assert_eq!(told(None, None), "");
+    }
 }

@@ -78,10 +78,10 @@ impl StdioChannel {
     }
 
     async fn ask(&self, method: &str, params: Option<Box<RawValue>>, extras: RequestExtras) -> Outcome {
-        let mut ticket = self
-            .pending
-            .register(extras.progress)
-            .map_err(|disconnect| CallError::Disconnected { disconnect, sent: false })?;
+        let Ok(mut ticket) = self.pending.register(extras.progress) else {
+            self.end_known().await;
+            return Err(self.disconnected(false));
+        };
         let mut flight =
             Flight { writer: &self.writer, id: ticket.id(), begun: AtomicBool::new(false), over: !extras.cancellable };
         let request = envelope::request(ticket.id(), method, params.as_deref());
@@ -107,9 +107,15 @@ impl StdioChannel {
         if self.writer.write(notice, &begun).await.is_ok() {
             return Ok(());
         }
-        // The child is ending: in a moment it is known how.
-        let _ = timeout(EXIT_AFTER_EOF + DRAIN * 2, self.ended()).await;
+        self.end_known().await;
         Err(self.disconnected(begun.load(Ordering::Relaxed)))
+    }
+
+    /// Waits for the moment in which it becomes known how a child that is ending ended.
+    async fn end_known(&self) {
+        if self.pending.ended().is_none() {
+            let _ = timeout(EXIT_AFTER_EOF + DRAIN * 2, self.ended()).await;
+        }
     }
 }
 

@@ -72,6 +72,7 @@ impl Life {
     pub(crate) async fn run(self, child: HostedChild, mut pipes: Pipes) {
         let HostedChild { pid, mut exited, group } = child;
         let sign = self.first_sign(&mut exited, &mut pipes).await;
+        self.pending.ending("the session is ending");
         let exit = self.fail_calls(&sign, &mut exited, &mut pipes).await;
         self.writer.close().await;
         if exit.is_none() && !matches!(sign, Sign::Reading(ReadingEnd::GaveUp { .. })) {

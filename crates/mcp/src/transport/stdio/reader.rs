@@ -42,7 +42,14 @@ impl Reader {
         let end = loop {
             match lines.next().await {
                 Ok(Some(line)) => each_message(line, |message| self.route(message, &mut noise)),
-                Ok(None) => break ReadingEnd::Closed,
+                Ok(None) => {
+                    // Before the last answer: whoever hears it may call again at once, and nobody would read that.
+                    self.pending.ending("the server closed its stdout");
+                    if let Some(line) = lines.rest() {
+                        each_message(line, |message| self.route(message, &mut noise));
+                    }
+                    break ReadingEnd::Closed;
+                }
                 Err(error) => break ReadingEnd::GaveUp { error, _stdout: Box::new(lines) },
             }
         };

@@ -157,6 +157,8 @@ for m in messages():
     let damaged = called(&session, "damaged").await.expect_err("not UTF-8");
     assert!(matches!(damaged, CallError::Malformed(_)), "{damaged}");
     assert_eq!(called(&session, "last").await.expect("answered"), "last words");
+    let late = called(&session, "late").await.expect_err("nobody reads it any more");
+    assert!(matches!(late, CallError::Disconnected { sent: false, .. }), "{late}");
 }
 
 #[tokio::test]

@@ -21,12 +21,12 @@ use crate::router::Replica;
     path = "/readyz",
     tag = "operation",
     responses(
-        (status = 200, description = "It takes work", body = Health),
+        (status = 200, description = "It takes work", body = Health<'static>),
         (status = 503, description = "It takes no work now; `detail` says why", body = ProblemBody<'static>),
         FaultProblem,
     ),
 )]
-pub(crate) async fn ready(State(replica): State<Arc<Replica>>) -> Result<Json<Health>, Problem> {
+pub(crate) async fn ready(State(replica): State<Arc<Replica>>) -> Result<Json<Health<'static>>, Problem> {
     match (replica.options.ready)() {
         Ok(()) => Ok(Json(Health::OK)),
         Err(reason) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, reason)),

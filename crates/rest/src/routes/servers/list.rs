@@ -22,10 +22,12 @@ use crate::router::Replica;
     "transport": "stdio",
     "state": "ready",
     "state_age_ms": 73042,
+    "absent": null,
     "era": "legacy",
     "version": "2025-11-25",
     "server_info": {"name": "memory-server", "version": "0.6.3"},
     "tools": 9,
+    "denied": 0,
     "sessions": 2,
     "last_error": null,
     "warnings": [],
@@ -49,6 +51,9 @@ struct ServerEntry<'l> {
     state: &'static str,
     /// For how long it has been in this state.
     state_age_ms: u64,
+    /// Why none of its tools can be called until somebody does something about it: `disabled`, `dropped`, `failed`, or
+    /// `policy` when guardrails deny all of them; null when they can be, or may be soon.
+    absent: Option<&'static str>,
     /// `legacy` or `modern`; null when it never answered.
     #[schema(value_type = Option<String>)]
     era: Option<Era>,
@@ -59,6 +64,8 @@ struct ServerEntry<'l> {
     server_info: Option<&'l RawValue>,
     /// How many tools it shows.
     tools: usize,
+    /// How many of them guardrails keep from everybody.
+    denied: usize,
     /// Live sessions with it.
     sessions: usize,
     /// Why it failed or was dropped.
@@ -78,10 +85,12 @@ impl<'l> From<&'l ServerStatus> for ServerEntry<'l> {
             transport: server.transport,
             state: server.state.as_str(),
             state_age_ms: milliseconds(server.since),
+            absent: server.absent(),
             era: server.era.as_ref().map(|(era, _)| *era),
             version: server.era.as_ref().map(|(_, version)| version.as_str()),
             server_info: server.server_info.as_deref(),
             tools: server.tools,
+            denied: server.denied,
             sessions: server.sessions,
             last_error: server.last_error.as_deref(),
             warnings: &server.warnings,

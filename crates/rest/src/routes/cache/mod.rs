@@ -1,0 +1,3 @@
+//! What is remembered of the servers.
+
+pub(crate) mod reset;

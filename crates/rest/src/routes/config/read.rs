@@ -1,0 +1,24 @@
+//! GET /api/mcp/config
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+
+use super::answer::{ReadProblems, StoredServers, not_read, stored};
+use crate::problem::Problem;
+use crate::router::Replica;
+
+/// Shows the stored servers, secrets masked.
+///
+/// What is shown may be edited and sent back: what is masked is kept. `ETag` names what is stored; there is none while
+/// nothing is.
+#[utoipa::path(
+    get,
+    path = "/api/mcp/config",
+    tag = "configuration",
+    responses((status = 200, description = "The servers", body = StoredServers), ReadProblems),
+)]
+pub(crate) async fn read_config(State(replica): State<Arc<Replica>>) -> Result<Response, Problem> {
+    replica.runtime.read_config().await.map(stored).map_err(not_read)
+}

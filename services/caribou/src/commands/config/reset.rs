@@ -1,0 +1,44 @@
+//! `caribou config reset`: closes every session of a replica and lets it ask all servers anew.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Deserialize;
+
+use crate::commands::arguments::Target;
+use crate::commands::gateway::Gateway;
+use crate::commands::output;
+
+#[derive(Debug, Args)]
+pub(in crate::commands) struct Arguments {
+    #[command(flatten)]
+    target: Target,
+}
+
+/// The answer, as far as people are shown it.
+#[derive(Deserialize)]
+struct Answer {
+    message: String,
+    reach: String,
+}
+
+pub(in crate::commands) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let target = &arguments.target;
+    let gateway = Gateway::open(target).await?;
+    let answer = output::wait("closing the sessions", gateway.post("/api/mcp/cache/reset", String::new())).await;
+    gateway.close().await;
+    let answer = answer?;
+    if target.json {
+        output::line(String::from_utf8_lossy(&answer))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Answer { message, reach } = serde_json::from_slice(&answer)?;
+    output::line(message)?;
+    let heard = match reach.as_str() {
+        "process" => "only that replica heard of it",
+        "directory" => "every replica that follows the same file hears of it before its next look-up",
+        _ => "every replica of the cluster heard of it",
+    };
+    output::note(heard);
+    Ok(ExitCode::SUCCESS)
+}
