@@ -8,6 +8,9 @@
 mod calls;
 mod children;
 mod commands;
+mod config_api;
+mod config_commands;
+mod config_reload;
 mod configuration;
 mod operations;
 mod results;

@@ -16,7 +16,9 @@ guardrails:
 
 async fn start(settings: &str) -> (Caribou, StdioFake) {
     let setup = Setup::new().settings(settings);
-    let fake = StdioFake::new(setup.home(), "fake", json!({ "calls": { "recall": [], "forget": [], "store": [] } }));
+    let done = json!([{ "text": "done" }]);
+    let fake =
+        StdioFake::new(setup.home(), "fake", json!({ "calls": { "recall": done, "forget": done, "store": done } }));
     let routing = json!({ "mode": "prefer", "priority": 40, "keywords": ["remember"] });
     let entry = fake.entry_with(json!({ "tools": { "recall": { "routing": routing } } }));
     (setup.server("fake", entry).start().await, fake)

@@ -1,7 +1,7 @@
 //! The ways to call the echo, and callers over HTTP.
 //!
 //! Owns the requests and the check of their answers. A caller sends the same bytes again and again, prepared once. An
-//! answer that is not the echo is a failed call; a broken connection ends the run. Keeps no invariant.
+//! answer other than the expected one is a failed call; a broken connection ends the run. Keeps no invariant.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -21,6 +21,9 @@ const MESSAGE: &str = "hello from the load generator";
 /// What the body of every good answer holds, whoever passed it on.
 const ECHOED: &str = r#""text":"hello from the load generator""#;
 
+/// Where Caribou lists its tools.
+pub(crate) const LIST: &str = "/api/mcp/tools";
+
 /// One way to call the echo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -29,20 +32,26 @@ pub(crate) enum Path {
     DirectHttp,
     /// Through Caribou's REST to the HTTP echo.
     CaribouHttp,
+    /// The same, through a Caribou that has no configuration file to look at any more.
+    CaribouNoFile,
     /// Straight to the stdio echo, all calls in flight on one pipe.
     DirectStdio,
     /// Through Caribou's REST to the stdio echo.
     CaribouStdio,
+    /// No call: the list of many tools of many servers, which Caribou has.
+    CaribouList,
 }
 
 impl Path {
-    /// Each direct way before the way through Caribou.
-    pub(crate) const ALL: [Self; 4] = [Self::DirectHttp, Self::CaribouHttp, Self::DirectStdio, Self::CaribouStdio];
-
-    /// Whether Caribou takes part.
-    pub(crate) fn is_through_caribou(self) -> bool {
-        matches!(self, Self::CaribouHttp | Self::CaribouStdio)
-    }
+    /// Each direct way before the ways through Caribou.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::DirectHttp,
+        Self::CaribouHttp,
+        Self::CaribouNoFile,
+        Self::DirectStdio,
+        Self::CaribouStdio,
+        Self::CaribouList,
+    ];
 }
 
 impl fmt::Display for Path {
@@ -50,8 +59,10 @@ impl fmt::Display for Path {
         f.pad(match self {
             Self::DirectHttp => "direct-http",
             Self::CaribouHttp => "caribou-http",
+            Self::CaribouNoFile => "caribou-no-file",
             Self::DirectStdio => "direct-stdio",
             Self::CaribouStdio => "caribou-stdio",
+            Self::CaribouList => "caribou-list",
         })
     }
 }
@@ -60,6 +71,24 @@ impl fmt::Display for Path {
 pub(crate) struct HttpCaller {
     connection: Connection,
     request: Vec<u8>,
+    expected: Expected,
+}
+
+/// What the body of a good answer holds.
+enum Expected {
+    /// The message that was sent.
+    Echo,
+    /// As many bytes as the first list, whose tools were counted.
+    Bytes(usize),
+}
+
+impl Expected {
+    fn is_met_by(&self, body: &str) -> bool {
+        match self {
+            Self::Echo => is_echo(body),
+            Self::Bytes(length) => body.len() == *length,
+        }
+    }
 }
 
 impl HttpCaller {
@@ -85,7 +114,7 @@ impl HttpCaller {
                 post(echo, &headers, &body)
             }
         };
-        Ok(Self { connection, request })
+        Ok(Self { connection, request, expected: Expected::Echo })
     }
 
     /// A caller of `tool` through Caribou, for one thread.
@@ -96,16 +125,30 @@ impl HttpCaller {
         let arguments = json!({ "message": MESSAGE });
         let body = json!({ "name": tool, "arguments": arguments, "user_id": "load", "thread_id": thread });
         let request = http1::post(caribou, "/api/mcp/tools/call", &[], &body.to_string());
-        Ok(Self { connection: Connection::open(caribou)?, request })
+        Ok(Self { connection: Connection::open(caribou)?, request, expected: Expected::Echo })
     }
 
-    /// Calls once; the inner error is an answer that is not the echo.
+    /// Asks Caribou for its list, which has `tools` tools, again and again.
+    ///
+    /// # Errors
+    /// Caribou cannot be reached, or its list is another one.
+    pub(crate) fn listing(caribou: SocketAddr, tools: usize) -> anyhow::Result<Self> {
+        let mut connection = Connection::open(caribou)?;
+        let request = http1::get(caribou, LIST);
+        let answer = connection.exchange(&request)?;
+        let listed = answer.body.matches(r#""raw_name":"#).count();
+        ensure!(listed == tools, "Caribou lists {listed} tools instead of {tools}");
+        let expected = Expected::Bytes(answer.body.len());
+        Ok(Self { connection, request, expected })
+    }
+
+    /// Calls once; the inner error is an answer that is not the one expected.
     ///
     /// # Errors
     /// The connection broke.
     pub(crate) fn call(&mut self) -> anyhow::Result<Result<(), String>> {
         let answer = self.connection.exchange(&self.request)?;
-        let good = answer.status == 200 && is_echo(answer.body);
+        let good = answer.status == 200 && self.expected.is_met_by(answer.body);
         Ok(if good { Ok(()) } else { Err(format!("{} {}", answer.status, answer.body)) })
     }
 

@@ -1,14 +1,13 @@
 //! The load generator: what a call through Caribou costs, side by side with the same call made directly.
 //!
-//! Owns the command line. It starts everything it measures itself: two echo servers (this binary under a hidden
-//! first argument) and a Caribou that is configured for both. Numbers of one run may be compared with one another;
+//! Owns the command line. It starts everything it measures itself: echo servers (this binary under a hidden first
+//! argument) and one Caribou for each way to be configured: for two of them, for two with its file gone, for many. Numbers of one run may be compared with one another;
 //! numbers of two runs only as ratios, because the machine differs.
 //!
 //! Any failure before a measurement ends the run with its reason; a call that fails within one is counted, shown, and
 //! makes the run end with an error. Keeps no invariant; a refusal by Caribou (B1) shows up as a failed call.
 
 mod call;
-
 mod echo;
 mod http1;
 mod pipe;
@@ -17,6 +16,7 @@ mod report;
 mod run;
 mod sample;
 mod sessions;
+mod stand;
 mod started;
 
 use std::path::PathBuf;
@@ -73,6 +73,10 @@ impl Plan {
         era(self.modern)
     }
 
+    fn measures(&self, path: Path) -> bool {
+        self.paths.contains(&path)
+    }
+
     fn seconds(&self) -> Duration {
         Duration::from_secs(self.seconds)
     }
@@ -86,6 +90,9 @@ enum Echo {
     EchoHttp {
         #[arg(long)]
         modern: bool,
+        /// How many tools it lists.
+        #[arg(long, default_value_t = 1)]
+        tools: u16,
     },
     /// The same over stdin and stdout.
     #[command(hide = true)]
@@ -102,7 +109,7 @@ fn era(modern: bool) -> Era {
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
     match arguments.echo {
-        Some(Echo::EchoHttp { modern }) => echo::serve_http(era(modern)).map(|()| ExitCode::SUCCESS),
+        Some(Echo::EchoHttp { modern, tools }) => echo::serve_http(era(modern), tools).map(|()| ExitCode::SUCCESS),
         Some(Echo::EchoStdio { modern }) => echo::serve_stdio(era(modern)).map(|()| ExitCode::SUCCESS),
         None => measure(&arguments.plan),
     }

@@ -77,12 +77,16 @@ impl Processes {
             .filter_map(|pid| Some((pid, Stat::read(pid)?)))
             .collect();
         let generator = std::process::id();
+        let ours = program(generator);
         let guard = caribou.and_then(program);
         let role = |pid: u32| match pid {
             _ if pid == generator => Some(Role::Generator),
             _ if Some(pid) == caribou => Some(Role::Caribou),
             _ if !descends(pid, generator, &stats) => None,
-            _ if !caribou.is_some_and(|caribou| descends(pid, caribou, &stats)) => Some(Role::Echo),
+            // A Caribou that waits for its turn, and its guard, are nobody's cost.
+            _ if !caribou.is_some_and(|caribou| descends(pid, caribou, &stats)) => {
+                (program(pid) == ours).then_some(Role::Echo)
+            }
             // The guard is the same program as Caribou; the servers it starts are not.
             _ if guard.is_some() && program(pid) == guard => Some(Role::Guard),
             _ => Some(Role::Child),

@@ -112,6 +112,20 @@ impl Report {
         if let (Some(through), Some(direct)) = (through, direct) {
             figures.push(("p50 of caribou-http over direct-http at 1".to_owned(), through / direct, 3.0, "×"));
         }
+        for in_flight in [8, 64] {
+            let cpu = |path| self.line(path, in_flight).map(|line| line.cpu_us_per_call.caribou);
+            if let (Some(with), Some(without)) = (cpu(Path::CaribouHttp), cpu(Path::CaribouNoFile)) {
+                figures.push((
+                    format!("CPU of a look at the unchanged file at {in_flight}"),
+                    with - without,
+                    50.0,
+                    "µs",
+                ));
+            }
+        }
+        if let Some(list) = self.line(Path::CaribouList, 1) {
+            figures.push(("p50 of listing 500 tools of 50 servers at 1".to_owned(), list.p50_us, 1000.0, "µs"));
+        }
         if let Some(memory) = &self.memory {
             let megabytes = memory.idle.caribou_kib as f64 * 1.024e-3;
             figures.push(("memory of Caribou, idle".to_owned(), megabytes, 40.0, "MB"));
@@ -129,10 +143,10 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.lines.is_empty() {
-            writeln!(f, "{:52}CPU per call, µs", "")?;
+            writeln!(f, "{:54}CPU per call, µs", "")?;
             writeln!(
                 f,
-                "{:>9}  {:14}{:>9}{:>9}{:>9}{:>9}{:>9}{:>10}{:>11}{:>8}",
+                "{:>9}  {:16}{:>9}{:>9}{:>9}{:>9}{:>9}{:>10}{:>11}{:>8}",
                 "in flight",
                 "path",
                 "calls/s",
@@ -164,7 +178,7 @@ impl fmt::Display for Report {
         }
         for (name, figure, limit, unit) in limited {
             let verdict = if figure <= limit { "kept" } else { "EXCEEDED" };
-            writeln!(f, "  {name:45}{figure:8.1} {unit:2}  at most {limit:3} {unit:2}  {verdict}")?;
+            writeln!(f, "  {name:45}{figure:8.1} {unit:2}  at most {limit:4} {unit:2}  {verdict}")?;
         }
         Ok(())
     }
@@ -175,7 +189,7 @@ impl fmt::Display for Line {
         let CpuPerCall { caribou, guard, upstream, generator } = self.cpu_us_per_call;
         writeln!(
             f,
-            "{:>9}  {:14}{:9.0}{:9.0}{:9.0}{caribou:9.1}{guard:9.1}{upstream:10.1}{generator:11.1}{:8}",
+            "{:>9}  {:16}{:9.0}{:9.0}{:9.0}{caribou:9.1}{guard:9.1}{upstream:10.1}{generator:11.1}{:8}",
             self.in_flight, self.path, self.calls_per_second, self.p50_us, self.p99_us, self.failed
         )?;
         match &self.first_failure {

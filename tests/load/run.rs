@@ -18,7 +18,8 @@ use crate::proc::{Cpu, Processes, resident};
 use crate::report::{Line, Memory, Report};
 use crate::sample::Samples;
 use crate::sessions;
-use crate::started::{Caribou, HttpEcho};
+use crate::stand::Stand;
+use crate::started::Caribou;
 
 /// Windows for each line of the table. Fewer would see other moods of the machine, more would add up the rounding of
 /// CPU times.
@@ -27,33 +28,26 @@ const ROUNDS: u32 = 6;
 /// Load before the first window, not counted: sessions are opened and caches filled.
 const WARM_UP: Duration = Duration::from_millis(500);
 
-/// Threads of conversation that the callers share: callers of one agent share a session, several agents do not.
-const CONVERSATIONS: usize = 8;
-
 /// Measures everything the plan asks for.
 ///
 /// # Errors
 /// Something could not be started, or a first call failed.
 pub(crate) fn run(plan: &Plan) -> anyhow::Result<Report> {
     let program = caribou_program(plan)?;
-    let echo = HttpEcho::start(plan.era())?;
-    let mut report = Report::default();
-    if plan.paths.iter().any(|path| path.is_through_caribou()) {
-        let caribou = Caribou::start(&program, &echo, plan.era())?;
-        let idle = resident(caribou.pid())?;
-        report.lines = lines(plan, &echo, Some(&caribou))?;
-        report.memory = Some(Memory { idle, after_calls: resident(caribou.pid())? });
-    } else {
-        report.lines = lines(plan, &echo, None)?;
-    }
+    let stand = Stand::start(plan, &program)?;
+    let memory = || stand.following.as_ref().map(|caribou| resident(caribou.pid())).transpose();
+    let idle = memory()?;
+    let mut report = Report { lines: lines(plan, &stand)?, ..Report::default() };
+    report.memory = idle.zip(memory()?).map(|(idle, after_calls)| Memory { idle, after_calls });
+    let Stand { echo, .. } = stand;
     // A fresh process each: memory that an earlier load gave back would hide what the sessions need.
     if plan.http_sessions > 0 {
         let caribou = Caribou::start(&program, &echo, plan.era())?;
-        report.http_sessions = Some(sessions::open(&caribou, &caribou.http_tool, plan.http_sessions)?);
+        report.http_sessions = Some(sessions::open(&caribou, caribou.http_tool()?, plan.http_sessions)?);
     }
     if plan.stdio_sessions > 0 {
         let caribou = Caribou::start(&program, &echo, plan.era())?;
-        report.stdio_sessions = Some(sessions::open(&caribou, &caribou.stdio_tool, plan.stdio_sessions)?);
+        report.stdio_sessions = Some(sessions::open(&caribou, caribou.stdio_tool()?, plan.stdio_sessions)?);
     }
     Ok(report)
 }
@@ -66,18 +60,18 @@ fn caribou_program(plan: &Plan) -> anyhow::Result<PathBuf> {
     }
 }
 
-fn lines(plan: &Plan, echo: &HttpEcho, caribou: Option<&Caribou>) -> anyhow::Result<Vec<Line>> {
+fn lines(plan: &Plan, stand: &Stand) -> anyhow::Result<Vec<Line>> {
     let mut lines = Vec::new();
     for &level in &plan.concurrency {
         let mut contests = plan
             .paths
             .iter()
-            .map(|&path| Contest::prepare(path, usize::from(level), echo, caribou, plan.era()))
+            .map(|&path| Contest::prepare(path, usize::from(level), stand, plan.era()))
             .collect::<anyhow::Result<Vec<_>>>()?;
         for round in 1..=ROUNDS {
             eprintln!("{level} in flight, round {round} of {ROUNDS}");
             for contest in &mut contests {
-                contest.window(plan.seconds() / ROUNDS, caribou.map(Caribou::pid))?;
+                contest.window(plan.seconds() / ROUNDS)?;
             }
         }
         lines.extend(contests.into_iter().map(|contest| contest.finish(level)));
@@ -110,6 +104,8 @@ impl Callers {
 /// One way to call at one level of concurrency, and what was measured of it so far.
 struct Contest {
     path: Path,
+    /// The process that the callers go through, if there is one.
+    caribou: Option<u32>,
     callers: Callers,
     samples: Samples,
     lasted: Duration,
@@ -117,19 +113,10 @@ struct Contest {
 }
 
 impl Contest {
-    fn prepare(path: Path, level: usize, echo: &HttpEcho, caribou: Option<&Caribou>, era: Era) -> anyhow::Result<Self> {
-        let through = |tool: fn(&Caribou) -> &str| {
-            let caribou = caribou.context("no Caribou was started")?;
-            let caller = |n| HttpCaller::through(caribou.address, tool(caribou), &format!("t{}", n % CONVERSATIONS));
-            (0..level).map(caller).collect::<anyhow::Result<Vec<_>>>().map(Callers::Http)
-        };
+    fn prepare(path: Path, level: usize, stand: &Stand, era: Era) -> anyhow::Result<Self> {
         let mut callers = match path {
-            Path::DirectHttp => {
-                Callers::Http((0..level).map(|_| HttpCaller::direct(echo.address, era)).collect::<anyhow::Result<_>>()?)
-            }
             Path::DirectStdio => Callers::Pipe(PipeCaller::start(era, level)?),
-            Path::CaribouHttp => through(|caribou| &caribou.http_tool)?,
-            Path::CaribouStdio => through(|caribou| &caribou.stdio_tool)?,
+            _ => Callers::Http((0..level).map(|n| stand.caller(path, n)).collect::<anyhow::Result<_>>()?),
         };
         if let Callers::Http(callers) = &mut callers {
             for caller in callers {
@@ -138,15 +125,16 @@ impl Contest {
         }
         let warm = callers.run(WARM_UP)?;
         ensure!(warm.count() > 0, "no call of {path} succeeded: {}", warm.first_failure().unwrap_or("no answer"));
-        Ok(Self { path, callers, samples: Samples::default(), lasted: Duration::ZERO, cpu: Cpu::default() })
+        let caribou = stand.caribou(path).map(Caribou::pid);
+        Ok(Self { path, caribou, callers, samples: Samples::default(), lasted: Duration::ZERO, cpu: Cpu::default() })
     }
 
-    fn window(&mut self, length: Duration, caribou: Option<u32>) -> anyhow::Result<()> {
-        let before = Processes::now(caribou)?;
+    fn window(&mut self, length: Duration) -> anyhow::Result<()> {
+        let before = Processes::now(self.caribou)?;
         let start = Instant::now();
         let samples = self.callers.run(length)?;
         self.lasted += start.elapsed();
-        self.cpu += Processes::now(caribou)?.cpu_since(&before);
+        self.cpu += Processes::now(self.caribou)?.cpu_since(&before);
         self.samples.absorb(samples);
         Ok(())
     }

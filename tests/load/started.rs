@@ -18,9 +18,11 @@ use caribou_core::era::Era;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde::Deserialize;
-use serde_json::json;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
+use crate::call::LIST;
 use crate::http1::{self, Connection};
 
 /// How long a program may take until it says where it listens.
@@ -32,9 +34,19 @@ const LEAVE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 /// The file in Caribou's folder that its stderr goes to.
 const LOG: &str = "log";
 
+/// The file in Caribou's folder that names its servers.
+const EXTENSIONS: &str = "extensions_config.json";
+
 /// The names of the echo servers in Caribou's configuration.
 const HTTP_ECHO: &str = "echo-http";
 const STDIO_ECHO: &str = "echo-stdio";
+
+/// A tool that Caribou shows.
+#[derive(Deserialize)]
+struct Tool {
+    name: String,
+    server: String,
+}
 
 /// A process of ours.
 pub(crate) struct Started(Child);
@@ -102,47 +114,95 @@ pub(crate) struct HttpEcho {
 }
 
 impl HttpEcho {
-    /// Starts one.
+    /// Starts one with so many tools.
     ///
     /// # Errors
     /// This program cannot be started again.
-    pub(crate) fn start(era: Era) -> anyhow::Result<Self> {
+    pub(crate) fn start(era: Era, tools: u16) -> anyhow::Result<Self> {
         let mut command = Command::new(this_program()?);
         // Its stdin stays open in `process` until the drop, and the echo leaves when it closes.
-        command.args(echo_arguments(HTTP_ECHO, era)).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .args(echo_arguments(HTTP_ECHO, era))
+            .args(["--tools", &tools.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut process = Started::start(&mut command)?;
         let url = process.listening().context("the HTTP echo")?;
         Ok(Self { address: address(&url)?, url, _process: process })
     }
 }
 
-/// A running Caribou with both echo servers configured.
+/// A running Caribou that shows the tools of all its servers.
 pub(crate) struct Caribou {
     /// Where it listens.
     pub(crate) address: SocketAddr,
-    /// The visible name of the HTTP echo's tool.
-    pub(crate) http_tool: String,
-    /// The visible name of the stdio echo's tool.
-    pub(crate) stdio_tool: String,
+    tools: Vec<Tool>,
     process: Started,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Caribou {
-    /// Starts `program` in a folder of its own and waits until it shows both tools.
+    /// Starts `program` in a folder of its own, configured for `echo` and for the stdio echo.
     ///
     /// # Errors
-    /// It cannot be started, or does not show them.
+    /// It cannot be started, or lacks a server.
     pub(crate) fn start(program: &Path, echo: &HttpEcho, era: Era) -> anyhow::Result<Self> {
+        let servers = json!({
+            HTTP_ECHO: { "type": "http", "url": echo.url },
+            STDIO_ECHO: { "type": "stdio", "command": this_program()?, "args": echo_arguments(STDIO_ECHO, era) },
+        });
+        Self::start_with(program, &servers)
+    }
+
+    /// Starts `program` in a folder of its own, configured for so many servers, each of them `echo`.
+    ///
+    /// # Errors
+    /// It cannot be started, or lacks a server.
+    pub(crate) fn start_with_many(program: &Path, echo: &HttpEcho, servers: u16) -> anyhow::Result<Self> {
+        let entry = |n| (format!("echo-{n}"), json!({ "type": "http", "url": echo.url }));
+        Self::start_with(program, &(1..=servers).map(entry).collect::<Map<_, _>>().into())
+    }
+
+    fn start_with(program: &Path, servers: &Value) -> anyhow::Result<Self> {
         ensure!(
             program.is_file(),
             "there is no {}: build it with `cargo build --profile bench-fast -p caribou`, or name one with --caribou",
             program.display()
         );
         let folder = TempDir::with_prefix("caribou-load-").context("a temporary folder")?;
-        let (process, address, [http_tool, stdio_tool]) =
-            begin(folder.path(), program, echo, era).with_context(|| log_tail(folder.path()))?;
-        Ok(Self { address, http_tool, stdio_tool, process, _folder: folder })
+        let (process, address, tools) =
+            begin(folder.path(), program, servers).with_context(|| log_tail(folder.path()))?;
+        Ok(Self { address, tools, process, folder })
+    }
+
+    /// The visible name of the HTTP echo's tool.
+    ///
+    /// # Errors
+    /// It is not configured for that.
+    pub(crate) fn http_tool(&self) -> anyhow::Result<&str> {
+        self.tool(HTTP_ECHO)
+    }
+
+    /// The visible name of the stdio echo's tool.
+    ///
+    /// # Errors
+    /// It is not configured for that.
+    pub(crate) fn stdio_tool(&self) -> anyhow::Result<&str> {
+        self.tool(STDIO_ECHO)
+    }
+
+    fn tool(&self, server: &str) -> anyhow::Result<&str> {
+        let tool = self.tools.iter().find(|tool| tool.server == server);
+        tool.map(|tool| tool.name.as_str()).with_context(|| format!("Caribou shows no tool of {server}"))
+    }
+
+    /// Takes its configuration file away. What was in it stays in force (contract 5.4), and there is nothing left to
+    /// look at before a look-up but where the file would be.
+    ///
+    /// # Errors
+    /// The file cannot be removed.
+    pub(crate) fn take_file_away(&self) -> anyhow::Result<()> {
+        fs::remove_file(self.folder.path().join(EXTENSIONS)).context("removing the configuration")
     }
 
     /// Its process.
@@ -151,13 +211,8 @@ impl Caribou {
     }
 }
 
-fn begin(
-    folder: &Path,
-    program: &Path,
-    echo: &HttpEcho,
-    era: Era,
-) -> anyhow::Result<(Started, SocketAddr, [String; 2])> {
-    let mut process = Started::start(&mut serve_command(folder, program, echo, era)?)?;
+fn begin(folder: &Path, program: &Path, servers: &Value) -> anyhow::Result<(Started, SocketAddr, Vec<Tool>)> {
+    let mut process = Started::start(&mut serve_command(folder, program, servers)?)?;
     let address = address(&process.listening()?)?;
     Ok((process, address, tools(address)?))
 }
@@ -169,12 +224,8 @@ fn log_tail(folder: &Path) -> String {
     format!("starting Caribou; its log ends with\n{}\n", tail.join("\n"))
 }
 
-fn serve_command(folder: &Path, program: &Path, echo: &HttpEcho, era: Era) -> anyhow::Result<Command> {
-    let extensions = folder.join("extensions_config.json");
-    let servers = json!({
-        HTTP_ECHO: { "type": "http", "url": echo.url },
-        STDIO_ECHO: { "type": "stdio", "command": this_program()?, "args": echo_arguments(STDIO_ECHO, era) },
-    });
+fn serve_command(folder: &Path, program: &Path, servers: &Value) -> anyhow::Result<Command> {
+    let extensions = folder.join(EXTENSIONS);
     fs::write(&extensions, json!({ "mcpServers": servers }).to_string()).context("writing the configuration")?;
     let mut command = Command::new(program);
     command.args(["serve", "--listen", "127.0.0.1:0", "--extensions"]).arg(extensions);
@@ -190,26 +241,20 @@ fn serve_command(folder: &Path, program: &Path, echo: &HttpEcho, era: Era) -> an
     Ok(command)
 }
 
-/// The visible names of the tool `echo` of both servers.
-fn tools(caribou: SocketAddr) -> anyhow::Result<[String; 2]> {
+/// The tools of all servers.
+fn tools(caribou: SocketAddr) -> anyhow::Result<Vec<Tool>> {
     #[derive(Deserialize)]
     struct Listing {
         tools: Vec<Tool>,
-    }
-    #[derive(Deserialize)]
-    struct Tool {
-        name: String,
-        server: String,
+        pending: Vec<IgnoredAny>,
+        failed: Vec<IgnoredAny>,
     }
     let mut connection = Connection::open(caribou)?;
-    let answer = connection.exchange(&http1::get(caribou, "/api/mcp/tools"))?;
+    let answer = connection.exchange(&http1::get(caribou, LIST))?;
     ensure!(answer.status == 200, "listing the tools: {} {}", answer.status, answer.body);
     let listing: Listing = serde_json::from_str(answer.body).context("the list of tools")?;
-    let name = |server: &str| {
-        let tool = listing.tools.iter().find(|tool| tool.server == server);
-        tool.map(|tool| tool.name.clone()).with_context(|| format!("no tool of {server} in {}", answer.body))
-    };
-    Ok([name(HTTP_ECHO)?, name(STDIO_ECHO)?])
+    ensure!(listing.pending.is_empty() && listing.failed.is_empty(), "not every server is listed: {}", answer.body);
+    Ok(listing.tools)
 }
 
 fn echo_arguments(echo: &str, era: Era) -> Vec<&str> {

@@ -12,6 +12,8 @@ pub struct Answer {
     pub status: u16,
     /// The `Content-Type`, empty when there is none.
     pub content_type: String,
+    /// The `ETag`, empty when there is none.
+    pub etag: String,
     /// The body as it came.
     pub body: String,
 }
@@ -20,10 +22,10 @@ impl Answer {
     /// Reads a response to its end.
     pub async fn read(response: reqwest::Response) -> Self {
         let status = response.status().as_u16();
-        let header = response.headers().get("content-type");
-        let content_type = header.and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let (content_type, etag) = (header("content-type").to_owned(), header("etag").to_owned());
         let body = response.text().await.expect("the body arrives whole");
-        Self { status, content_type, body }
+        Self { status, content_type, etag, body }
     }
 
     /// The body as JSON.

@@ -100,7 +100,7 @@ async fn a_writer_killed_at_any_moment_leaves_a_whole_document() {
     }
     assert!(kills >= 60, "{kills}");
     // The lock died with its holder, and the next writer clears away what the killed ones left.
-    write(&file, 'b').await;
+    write(&file, 'c').await;
     let left = std::fs::read_dir(folder.path()).unwrap().flatten();
     let left: Vec<_> =
         left.map(|entry| entry.file_name()).filter(|name| name.as_encoded_bytes().ends_with(b".tmp")).collect();

@@ -11,9 +11,10 @@ use serde_json::value::RawValue;
 
 const SERVER_INFO: &str = r#"{"name":"echo","version":"1"}"#;
 
+/// What every tool says of itself behind its name.
 const TOOL: &str = concat!(
-    r#"{"name":"echo","description":"Answers with the message","inputSchema":{"type":"object","#,
-    r#""properties":{"message":{"type":"string"}},"required":["message"]}}"#
+    r#""description":"Answers with the message","inputSchema":{"type":"object","#,
+    r#""properties":{"message":{"type":"string"}},"required":["message"]}"#
 );
 
 #[derive(Deserialize)]
@@ -53,13 +54,13 @@ pub(crate) enum Answer {
     Refused(String),
 }
 
-/// Answers `text`, one JSON-RPC message.
-pub(crate) fn answer(era: Era, text: &str) -> Answer {
+/// Answers `text`, one JSON-RPC message. Of the `tools` it lists only the first can be called.
+pub(crate) fn answer(era: Era, tools: u16, text: &str) -> Answer {
     let Ok(Request { id: Some(id), method, params }) = serde_json::from_str(text) else { return Answer::Silence };
     let id = id.get();
     match (era, method.as_ref()) {
         (_, "tools/call") => called(era, id, params),
-        (_, "tools/list") => result(era, id, &format!(r#""tools":[{TOOL}]{}"#, cacheable(era))),
+        (_, "tools/list") => result(era, id, &format!(r#""tools":[{}]{}"#, listed(tools), cacheable(era))),
         (Era::Legacy, "initialize") => Answer::Opened(envelope(id, &opened())),
         (Era::Legacy, "ping") => Answer::Result(envelope(id, "{}")),
         (Era::Modern, "server/discover") => result(
@@ -75,6 +76,12 @@ fn opened() -> String {
     format!(
         r#"{{"protocolVersion":"{LATEST_LEGACY_VERSION}","capabilities":{{"tools":{{}}}},"serverInfo":{SERVER_INFO}}}"#
     )
+}
+
+fn listed(tools: u16) -> String {
+    let others = (2..=tools).map(|n| format!("echo_{n}"));
+    let names = std::iter::once("echo".to_owned()).chain(others);
+    names.map(|name| format!(r#"{{"name":"{name}",{TOOL}}}"#)).collect::<Vec<_>>().join(",")
 }
 
 fn called(era: Era, id: &str, params: Option<&RawValue>) -> Answer {
@@ -125,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_call_is_answered_with_its_own_bytes() {
-        let Answer::Result(text) = answer(Era::Legacy, CALL) else { panic!("no result") };
+        let Answer::Result(text) = answer(Era::Legacy, 1, CALL) else { panic!("no result") };
         assert_eq!(text, r#"{"jsonrpc":"2.0","id":"a\u0031","result":{"content":[{"type":"text","text":"h\u0069"}]}}"#);
     }
 
@@ -134,7 +141,7 @@ mod tests {
         for era in [Era::Legacy, Era::Modern] {
             for method in ["initialize", "ping", "server/discover", "tools/list", "tools/call"] {
                 let request = CALL.replace("tools/call", method);
-                let (Answer::Opened(text) | Answer::Result(text) | Answer::Refused(text)) = answer(era, &request)
+                let (Answer::Opened(text) | Answer::Result(text) | Answer::Refused(text)) = answer(era, 3, &request)
                 else {
                     panic!("{method} is not answered")
                 };
@@ -144,15 +151,24 @@ mod tests {
     }
 
     #[test]
+    fn as_many_tools_are_listed_as_were_asked_for() {
+        let names = |tools| listed(tools).matches(r#""name":"#).count();
+        assert_eq!([1, 2, 10].map(names), [1, 2, 10]);
+    }
+
+    #[test]
     fn each_era_refuses_the_opening_of_the_other() {
         let request = |method| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#);
-        assert!(matches!(answer(Era::Legacy, &request("server/discover")), Answer::Refused(_)));
-        assert!(matches!(answer(Era::Modern, &request("initialize")), Answer::Refused(_)));
+        assert!(matches!(answer(Era::Legacy, 1, &request("server/discover")), Answer::Refused(_)));
+        assert!(matches!(answer(Era::Modern, 1, &request("initialize")), Answer::Refused(_)));
     }
 
     #[test]
     fn a_notification_and_noise_are_met_with_silence() {
-        assert_eq!(answer(Era::Legacy, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#), Answer::Silence);
-        assert_eq!(answer(Era::Legacy, "noise"), Answer::Silence);
+        assert_eq!(
+            answer(Era::Legacy, 1, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#),
+            Answer::Silence
+        );
+        assert_eq!(answer(Era::Legacy, 1, "noise"), Answer::Silence);
     }
 }

@@ -22,14 +22,15 @@ use super::{Answer, answer};
 #[derive(Clone)]
 struct Echo {
     era: Era,
+    tools: u16,
     sessions: Arc<AtomicU64>,
 }
 
-/// Serves until stdin closes. The first line on stdout is `LISTENING` and the URL.
+/// Serves so many tools until stdin closes. The first line on stdout is `LISTENING` and the URL.
 ///
 /// # Errors
 /// No port can be bound.
-pub(crate) fn serve_http(era: Era) -> anyhow::Result<()> {
+pub(crate) fn serve_http(era: Era, tools: u16) -> anyhow::Result<()> {
     std::thread::spawn(|| {
         // Whatever ends the read, the generator is gone.
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
@@ -37,10 +38,10 @@ pub(crate) fn serve_http(era: Era) -> anyhow::Result<()> {
     });
     // One thread: an upstream that takes part of the second core would slow what is measured.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().context("starting the runtime")?;
-    runtime.block_on(serve(era))
+    runtime.block_on(serve(era, tools))
 }
 
-async fn serve(era: Era) -> anyhow::Result<()> {
+async fn serve(era: Era, tools: u16) -> anyhow::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await.context("binding a port")?;
     println!("LISTENING http://{}/mcp", listener.local_addr().context("asking for the port")?);
     let listener = listener.tap_io(|stream| {
@@ -49,13 +50,13 @@ async fn serve(era: Era) -> anyhow::Result<()> {
             eprintln!("echo: TCP_NODELAY: {error}");
         }
     });
-    let app = Router::new().route("/mcp", post(receive)).with_state(Echo { era, sessions: Arc::default() });
+    let app = Router::new().route("/mcp", post(receive)).with_state(Echo { era, tools, sessions: Arc::default() });
     axum::serve(listener, app).await.context("serving")
 }
 
 async fn receive(State(echo): State<Echo>, body: String) -> Response {
     const JSON: (header::HeaderName, &str) = (header::CONTENT_TYPE, "application/json");
-    match answer(echo.era, &body) {
+    match answer(echo.era, echo.tools, &body) {
         Answer::Silence => StatusCode::ACCEPTED.into_response(),
         Answer::Opened(text) => {
             let session = format!("echo-{}", echo.sessions.fetch_add(1, Ordering::Relaxed));

@@ -23,7 +23,7 @@ pub(crate) fn serve_stdio(era: Era) -> anyhow::Result<()> {
         if input.read_line(&mut line).context("reading stdin")? == 0 {
             return Ok(());
         }
-        let written = match answer(era, &line) {
+        let written = match answer(era, 1, &line) {
             Answer::Silence => Ok(()),
             Answer::Opened(text) | Answer::Result(text) | Answer::Refused(text) => writeln!(output, "{text}"),
         };

@@ -105,6 +105,13 @@ async fn the_document_names_every_route_and_no_other() {
         routes.extend(item.as_object().unwrap().keys().map(|method| format!("{method} {path}")));
     }
     let expected = [
+        "post /api/mcp/cache/reset",
+        "get /api/mcp/config",
+        "put /api/mcp/config",
+        "patch /api/mcp/config",
+        "put /api/mcp/config/server",
+        "post /api/mcp/config/servers",
+        "delete /api/mcp/config/servers/{name}",
         "get /api/mcp/prompt-section",
         "get /api/mcp/servers",
         "get /api/mcp/sessions",

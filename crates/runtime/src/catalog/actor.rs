@@ -1,6 +1,7 @@
 //! Runs discoveries, one at a time for each server, and publishes what they find.
 
 use std::collections::HashMap;
+use std::mem::discriminant;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -110,6 +111,7 @@ impl CatalogActor {
     fn discovered(&self, state: &mut CatalogState, binding: &Binding, found: Result<Discovery, VerbError>) {
         // What was found under a configuration since changed says nothing about the server now in force.
         let Some(entry) = state.entries.iter_mut().find(|entry| entry.is_of(binding)) else { return };
+        let before = discriminant(&entry.state);
         match found {
             Ok(discovery) => {
                 tracing::info!(server = %entry.name, tools = discovery.tools.tools.len(), "discovered");
@@ -123,7 +125,10 @@ impl CatalogActor {
                 entry.tools = Arc::default();
             }
         }
-        entry.since = Instant::now();
+        // A server that fails again has been failing since the first time.
+        if discriminant(&entry.state) != before {
+            entry.since = Instant::now();
+        }
         self.publish(&state.entries);
         for settled in state.running.remove(&binding.server.name).into_iter().flatten() {
             let _ = settled.send(());
