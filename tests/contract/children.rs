@@ -28,6 +28,7 @@ async fn a_killed_caribou_leaves_no_child_behind() {
     gone(&all, Duration::from_secs(2)).await;
 }
 
+/// Contract 4.2, point 5.
 #[tokio::test]
 async fn a_stopped_caribou_leaves_no_child_behind() {
     let (caribou, _fake) = Caribou::with_stdio(stubborn()).await;
@@ -147,6 +148,22 @@ async fn a_thread_has_its_own_working_and_temporary_folder() {
     assert_eq!(caribou.call("own_cwd", json!({})).await.text(), caribou.home().path().display().to_string());
     let env: Value = serde_json::from_str(&caribou.call("own_env", json!({})).await.text()).unwrap();
     assert_eq!(env["TMPDIR"], "/dev/shm");
+}
+
+/// Contract 4.6: an explicit `cwd` holds for discovery and calls alike; without one, discovery runs where Caribou does.
+#[tokio::test]
+async fn a_configured_folder_holds_for_discovery_too() {
+    let setup = Setup::new();
+    let folder = setup.home().join("own folder");
+    std::fs::create_dir(&folder).unwrap();
+    let list = json!({ "jsonrpc": "2.0", "id": "$ID", "result": { "tools": [
+        { "name": "here", "description": "$CWD", "inputSchema": { "type": "object" } }
+    ] } });
+    let script = json!({ "on": { "tools/list": [{ "send": list }] }, "calls": { "here": [{ "text": "$CWD" }] } });
+    let fake = StdioFake::new(setup.home(), "fake", script);
+    let caribou = setup.server("fake", fake.entry_with(json!({ "cwd": "own folder" }))).start().await;
+    assert_eq!(caribou.tools().await[0]["tool"]["description"], folder.display().to_string());
+    assert_eq!(caribou.call("fake_here", json!({})).await.text(), folder.display().to_string());
 }
 
 #[tokio::test]

@@ -251,11 +251,44 @@ async fn the_first_write_creates_the_file_in_the_project_root() {
     let caribou = setup.variable("CARIBOU_PROJECT_ROOT", root.to_str().unwrap()).start().await;
     let empty = caribou.get(CONFIG).await;
     assert_eq!((empty.json(), empty.etag.as_str()), (json!({ "mcp_servers": {} }), ""));
+    assert_eq!(caribou.post("/api/mcp/cache/reset", "").await.json()["scope"], "process");
     let added = json!({ "mcp_servers": { "far": { "type": "http", "url": "http://127.0.0.1:9", "enabled": false } } });
     assert_eq!(send(&caribou, "POST", "/api/mcp/config/servers", &added).await.status, 200);
     let created = root.join("extensions_config.json");
     assert!(text(&created).contains("\"far\""));
     assert_eq!(std::fs::metadata(&created).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+/// Contract 5.9: a change that is written while a neighbour keeps the document from being used says exactly that.
+#[tokio::test]
+async fn a_change_that_is_written_and_not_in_force_says_so() {
+    let far = json!({ "type": "http", "url": "http://127.0.0.1:9", "enabled": false });
+    let caribou = Setup::new().server("far", far.clone()).start().await;
+    // A wrong server with durable tasks refuses the whole document, but only when it is loaded.
+    let tasks = json!([{ "name": " ", "submit_tool": "s", "status_tool": "t", "cancel_tool": "c" }]);
+    let wrong = json!({ "type": "http", "url": "http://127.0.0.1:9", "task_toolsets": tasks });
+    let unusable = json!({ "mcpServers": { "far": far, "wrong": wrong } }).to_string();
+    std::fs::write(file(&caribou), &unusable).unwrap();
+    let answer = switch(&caribou, "far", true).await;
+    assert_eq!((answer.status, answer.code().as_str()), (500, "config_changed"), "{answer:?}");
+    assert!(answer.detail().contains("the document was written, but could not be put in force"), "{answer:?}");
+    assert!(text(&file(&caribou)) == unusable.replacen("\"enabled\":false", "\"enabled\":true", 1));
+    let health = caribou.get("/healthz").await.json();
+    assert!(health["stale_config"]["problems"][0]["what"].is_string(), "{health}");
+}
+
+/// Contract 2.2: a neighbour that is no server at all blocks no switch, and the answer does not deny what was done.
+#[tokio::test]
+async fn a_neighbour_that_cannot_be_shown_blocks_nothing() {
+    let far = json!({ "type": "http", "url": "http://127.0.0.1:9", "enabled": true });
+    let caribou = Setup::new().server("far", far).server("seven", json!(7)).start().await;
+    assert_eq!(caribou.get(CONFIG).await.status, 400);
+    let answer = switch(&caribou, "far", false).await;
+    assert_eq!((answer.status, answer.code().as_str()), (500, "config_changed"), "{answer:?}");
+    assert!(answer.detail().contains("made and in force, but cannot be shown"), "{answer:?}");
+    let servers = caribou.get("/api/mcp/servers").await.json();
+    assert_eq!(servers["servers"][0]["absent"], "disabled");
+    assert_eq!(caribou.delete("/api/mcp/config/servers/seven").await.status, 200);
 }
 
 /// Architecture §2: a file that may not be written answers 409 with the reason, and is shown all the same.

@@ -3,7 +3,7 @@
 use std::process::Output;
 use std::time::Duration;
 
-use caribou_tests::{Caribou, Setup, StdioFake};
+use caribou_tests::{Caribou, Setup, StdioFake, eventually};
 use serde_json::{Value, json};
 
 /// How long a command may take on a loaded machine.
@@ -92,7 +92,7 @@ async fn a_running_replica_is_changed_when_one_is_named() {
     let setup = Setup::new().variable("CARIBOU_SERVER", caribou.url());
     done(&setup, &["config", "disable", "fake"]).await;
     assert_eq!(caribou.call("fake_echo", json!({})).await.status, 404);
-    assert!(fake.alive().is_empty());
+    eventually(ENOUGH, "its children are gone", async || fake.alive().is_empty().then_some(())).await;
     let shown = done(&setup, &["servers"]).await;
     assert!(shown.contains("disabled") && shown.contains("switched off in the configuration"), "{shown}");
     let reset: Value = serde_json::from_str(&done(&setup, &["config", "reset", "--json"]).await).unwrap();

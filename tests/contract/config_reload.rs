@@ -152,7 +152,7 @@ async fn only_the_server_that_an_edit_changes_is_restarted() {
     let file = caribou.home().join("extensions_config.json");
     let text = fs::read_to_string(&file).unwrap();
 
-    set_mtime(&file, SystemTime::now() + Duration::from_secs(5));
+    set_mtime(&file, fs::metadata(&file).unwrap().modified().unwrap() + Duration::from_secs(5));
     assert_eq!(sessions().await, before);
     // Another layout, another order, a default written out.
     let same = json!({ "mcpServers": { "b": b, "a": { "enabled": true, "env": a["env"], "command": a["command"] } } });

@@ -33,6 +33,7 @@ async fn check_names_every_problem_with_its_place_and_no_value() {
     assert!(!told.contains("hunter2"), "{told}");
 }
 
+/// Contract 1.1.
 #[tokio::test]
 async fn check_is_content_with_a_good_file() {
     let output = check(&Setup::new(), r#"{ "mcpServers": { "good": { "command": "true" } } }"#).await;

@@ -12,6 +12,7 @@ fn counter() -> Value {
     json!({ "calls": { "count": [{ "text": "$N of $PID" }] } })
 }
 
+/// Contract 4.1, scope.
 #[tokio::test]
 async fn each_thread_has_its_own_state_and_keeps_it() {
     let (caribou, _fake) = Caribou::with_stdio(counter()).await;
@@ -25,6 +26,7 @@ async fn each_thread_has_its_own_state_and_keeps_it() {
     assert_eq!(answer["sessions"].as_array().unwrap().len(), 2, "{answer}");
 }
 
+/// Contract 4.2, point 4.
 #[tokio::test]
 async fn concurrent_first_calls_share_one_session() {
     let script =
@@ -38,7 +40,7 @@ async fn concurrent_first_calls_share_one_session() {
     assert_eq!((pids.len(), fake.log().pids().len() - before), (1, 1));
 }
 
-/// Invariants S2, S4 and L2.
+/// Contract 4.4, disconnect during a tool call; invariants S2, S4 and L2.
 #[tokio::test]
 async fn a_server_that_dies_fails_its_calls_at_once_and_none_is_repeated() {
     let script = json!({ "calls": { "die": [{ "die": 7 }], "slow": ["hang"], "count": [{ "text": "$N of $PID" }] } });
@@ -67,6 +69,7 @@ async fn a_server_that_dies_fails_its_calls_at_once_and_none_is_repeated() {
     assert!(caribou_tests::process::zombies(caribou.pid()).is_empty());
 }
 
+/// Contract 4.4, explicit close; 4.2, point 5.
 #[tokio::test]
 async fn closing_a_thread_ends_the_sessions_of_its_user_only() {
     let (caribou, fake) = Caribou::with_stdio(counter()).await;
@@ -82,7 +85,7 @@ async fn closing_a_thread_ends_the_sessions_of_its_user_only() {
     assert!(fake.log().events("term").is_empty(), "a server that leaves at the end of its input gets no signal");
 }
 
-/// Invariants S3 and B1: those being created count, whoever fails.
+/// Contract 4.1, capacity; invariants S3 and B1: those being created count, whoever fails.
 #[tokio::test]
 async fn a_hundred_threads_share_four_places() {
     let setup = Setup::new().settings("sessions:\n  max_live: 4\n");

@@ -233,4 +233,13 @@ mod tests {
         let verdicts: Vec<bool> = report.limited().iter().map(|(_, figure, limit, _)| figure <= limit).collect();
         assert_eq!(verdicts, [false, true], "{report}");
     }
+
+    #[test]
+    fn a_look_at_the_file_costs_what_the_call_costs_more_than_without_one() {
+        let took = Duration::from_micros(90);
+        let mut report = Report { lines: vec![line(Path::CaribouNoFile, 8, took)], ..Report::default() };
+        report.lines[0].cpu_us_per_call.caribou = 135.0;
+        report.lines.push(line(Path::CaribouHttp, 8, took));
+        assert!(report.limited().iter().any(|&(_, figure, limit, _)| (figure, limit) == (5.0, 50.0)), "{report}");
+    }
 }

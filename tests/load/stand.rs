@@ -27,6 +27,7 @@ pub(crate) struct Stand {
     // The Caribous stand first: they are ended before their upstreams.
     /// Configured for both echo servers, and following that file.
     pub(crate) following: Option<Caribou>,
+    /// The same with its file gone: the difference is what following costs.
     without_file: Option<Caribou>,
     listing: Option<(Caribou, HttpEcho)>,
     /// The HTTP echo.

@@ -35,6 +35,20 @@ pub const CHILD_GRACE: Duration = Duration::from_secs(2);
 /// How long a close may take before its waiter goes on without it (contract 4.1).
 pub const SESSION_CLOSE: Duration = Duration::from_secs(5);
 
+/// A session that ends by itself this soon after it went live, without one answer, counts as a failed start: a server
+/// that cannot work crashes at its first request, and one that is slow to answer is still at it.
+pub const BRIEF_LIFE: Duration = Duration::from_secs(10);
+
+/// How long it is remembered that the sessions of one user were brief: beyond the longest wait before the next start.
+pub const BRIEF_LIVES_REMEMBERED: Duration = Duration::from_secs(60);
+
+/// How long a caller waits for one of our own actors to look, or to take a change over; it goes on with what is known.
+pub const ROLE_ANSWER: Duration = Duration::from_secs(5);
+
+/// Reading or changing the stored configuration, the changes before it included. Longer than the write of a file and
+/// the two steps that put it in force, so that running out of it means a queue or a fault.
+pub const CONFIG_ANSWER: Duration = Duration::from_secs(60);
+
 /// One message on stdout of a child, and one JSON answer over HTTP.
 pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
@@ -53,6 +67,10 @@ pub const ERA_PROBE: Duration = Duration::from_secs(5);
 
 /// How long a listing waits for servers still being discovered; the others are served meanwhile.
 pub const LIST_WAIT: Duration = Duration::from_secs(10);
+
+/// Servers that something is remembered of over all configurations: more than any one of them holds. Beyond it all is
+/// forgotten and learnt again.
+pub const MAX_REMEMBERED_SERVERS: usize = 10_000;
 
 /// Epochs remembered of sessions no longer live, so that a caller is told of the restart.
 pub const MAX_REMEMBERED_EPOCHS: usize = 100_000;

@@ -52,6 +52,21 @@ pub enum Code {
 }
 
 impl Code {
+    /// Every code.
+    pub const ALL: [Self; 11] = [
+        Self::Busy,
+        Self::NotFound,
+        Self::Denied,
+        Self::Invalid,
+        Self::Conflict,
+        Self::ConfigChanged,
+        Self::OutcomeUnknown,
+        Self::SessionEnded,
+        Self::UpstreamError,
+        Self::Timeout,
+        Self::Unavailable,
+    ];
+
     /// The word as it stands on the wire.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -143,6 +143,7 @@ mod tests {
 
     #[test]
     fn an_absent_or_empty_part_of_a_scope_is_default() {
+        // Contract 4.1, scope.
         assert_eq!(Scope::new(None, Some("")).to_string(), "default:default");
         assert_eq!(Scope::new(Some("ann"), Some("t1")).to_string(), "ann:t1");
     }

@@ -1,14 +1,14 @@
 //! A channel whose answers are written down beforehand, for tests of what stands above channels.
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use caribou_core::config::{ServerConfig, Stdio, Transport};
-use caribou_core::era::Protocol;
-use caribou_core::masker::Masker;
+use caribou_core::config::{ServerConfig, Source, parse};
 use caribou_ports::BoxFuture;
 use caribou_ports::mcp::{CallError, Disconnect};
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::channel::{Awaited, Channel, Opening, RequestExtras};
@@ -90,33 +90,11 @@ impl Channel for Scripted {
 /// A stdio server with nothing special about it.
 pub(crate) fn stdio_server(argv: &[&str]) -> ServerConfig {
     let (command, args) = argv.split_first().expect("a command");
-    ServerConfig {
-        name: "fake".into(),
-        enabled: true,
-        transport: Transport::Stdio(Stdio {
-            command: (*command).to_owned(),
-            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
-            ..Stdio::default()
-        }),
-        description: String::new(),
-        routing: caribou_core::config::Routing::default(),
-        tools: Vec::new(),
-        tool_name_prefix: true,
-        tool_call_timeout: None,
-        tool_call_idle_timeout: None,
-        session_init_timeout: None,
-        oauth: None,
-        user_auth: None,
-        headers_from_context: None,
-        task_toolsets: Vec::new(),
-        protocol: Protocol::Auto,
-        client_capabilities: serde_json::Map::new(),
-        max_tool_result_bytes: None,
-        allowed_redirect_origins: Vec::new(),
-        message_url: None,
-        masker: Masker::default(),
-        extra: Default::default(),
-    }
+    let text =
+        json!({"mcpServers": {"fake": {"command": command, "args": args, "session_init_timeout": null}}}).to_string();
+    let source = Source { file: Path::new("/test.json"), text: text.as_bytes() };
+    let document = parse(&source, &|_| None).expect("a document");
+    ServerConfig::clone(document.servers[0].config.as_ref().expect("a server"))
 }
 
 /// A bring-up of `server` that nobody listens to.

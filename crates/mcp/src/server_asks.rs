@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use caribou_core::config::ServerConfig;
-use caribou_ports::mcp::{EventSink, Progress, SessionEvent};
+use caribou_ports::mcp::{EventSink, Oddity, Progress, SessionEvent};
 use serde_json::value::RawValue;
 use tracing::debug;
 
@@ -61,6 +61,16 @@ impl ServerAsks {
             // Nothing the server could cancel runs here: its requests are answered at once.
             _ => {}
         }
+    }
+
+    /// Tells the session's owner of an oddity.
+    pub(crate) fn odd(&self, oddity: Oddity) {
+        (self.events)(SessionEvent::Oddity(oddity));
+    }
+
+    /// The waiting requests of a channel of this session.
+    pub(crate) fn pending(&self) -> Arc<Pending> {
+        Pending::new(Arc::clone(&self.events))
     }
 
     /// Tells the session's owner that the server forgot the session and a new one was opened.
@@ -127,10 +137,11 @@ mod tests {
 
     #[test]
     fn only_changes_of_the_tool_list_are_events() {
+        // Contract 5.3, remote tools/list, as architecture.md §10 amends it.
         let told = Arc::new(Mutex::new(Vec::new()));
         let events = Arc::clone(&told);
         let asks = ServerAsks::new(&stdio_server(&["x"]), Arc::new(move |event| events.lock().unwrap().push(event)));
-        let pending = Pending::new("s");
+        let pending = asks.pending();
         for method in ["tools/list_changed", "resources/list_changed", "cancelled", "progress", "message"] {
             asks.notice(&format!("notifications/{method}"), None, Listeners::Shared(&pending));
         }

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use caribou_core::config::edit::EditRefusal;
 use caribou_core::config::{ETag, IfMatch};
@@ -44,6 +45,9 @@ pub trait ConfigSource: Send + Sync + 'static {
         Box::pin(async { Ok(false) })
     }
 }
+
+/// Looks up one variable of the environment; handed in, so that nothing reads global state.
+pub type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// Tells one reset from another. Compared for equality only.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -51,6 +51,44 @@ pub enum SessionEvent {
     /// The server forgot the session and a new one was opened in its place: its state is lost. Told before the
     /// answer of the call that noticed.
     Reopened,
+    /// The server did something that the protocol does not allow, and that harms nobody. Told each time.
+    Oddity(Oddity),
+}
+
+/// What servers do that the protocol does not allow, and that is put up with (mcp.md §3.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Oddity {
+    /// It sent something that is no JSON-RPC message, such as a log line on stdout; skipped.
+    NotAMessage,
+    /// It wrote the number that names our request as a string; accepted.
+    TextId,
+    /// It answered twice, or after its request was given up; dropped.
+    LateAnswer,
+    /// It answered a request that we never sent; dropped.
+    UnknownAnswer,
+}
+
+impl Oddity {
+    /// Its name as a label of metrics.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::NotAMessage => "not_a_message",
+            Self::TextId => "text_id",
+            Self::LateAnswer => "late_answer",
+            Self::UnknownAnswer => "unknown_answer",
+        }
+    }
+}
+
+impl fmt::Display for Oddity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotAMessage => "it sends something else than JSON-RPC; skipped",
+            Self::TextId => "it writes the ids of its answers as strings; accepted",
+            Self::LateAnswer => "an answer came twice or after its request was given up; dropped",
+            Self::UnknownAnswer => "an answer names no request of ours; dropped",
+        })
+    }
 }
 
 /// One live session.

@@ -18,6 +18,7 @@ mod routes;
 mod scope;
 mod serve;
 mod site;
+mod unhurried;
 
 pub use openapi::document;
 pub use options::{MetricsText, Readiness, RestOptions};

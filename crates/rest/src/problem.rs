@@ -19,21 +19,6 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 /// What `busy` advises when the verb names no time: room is made by calls that end, usually within a second.
 const BUSY_RETRY: Duration = Duration::from_secs(1);
 
-/// Every code, for the OpenAPI document.
-const CODES: [Code; 11] = [
-    Code::Busy,
-    Code::NotFound,
-    Code::Denied,
-    Code::Invalid,
-    Code::Conflict,
-    Code::ConfigChanged,
-    Code::OutcomeUnknown,
-    Code::SessionEnded,
-    Code::UpstreamError,
-    Code::Timeout,
-    Code::Unavailable,
-];
-
 /// One failure on its way to the caller.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
@@ -153,7 +138,7 @@ struct UpstreamBody<'p> {
 }
 
 fn code_schema() -> ObjectBuilder {
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(CODES.map(Code::as_str)))
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(Code::ALL.map(Code::as_str)))
 }
 
 #[cfg(test)]
@@ -167,11 +152,11 @@ mod tests {
 
     #[test]
     fn every_code_is_in_the_document_and_has_an_error_status() {
-        for code in CODES {
+        for code in Code::ALL {
             assert!(status(code).is_client_error() || status(code).is_server_error(), "{code}");
         }
-        let words: std::collections::BTreeSet<_> = CODES.map(Code::as_str).into();
-        assert_eq!(words.len(), CODES.len());
+        let words: std::collections::BTreeSet<_> = Code::ALL.map(Code::as_str).into();
+        assert_eq!(words.len(), Code::ALL.len());
     }
 
     #[test]

@@ -70,12 +70,14 @@ mod tests {
 
     #[test]
     fn absent_and_empty_parts_are_default() {
+        // Contract 4.1, scope.
         assert_eq!(scope(None, Some("")).unwrap().to_string(), "default:default");
         assert_eq!(scope(Some("ann@example.org"), Some("T-1_a")).unwrap().to_string(), "ann@example.org:T-1_a");
     }
 
     #[test]
     fn odd_threads_and_users_are_refused() {
+        // Contract 2.1, `thread_id`.
         for thread in ["a b", "a/b", "a:b", "gr\u{fc}n", &"x".repeat(65)] {
             assert!(scope(None, Some(thread)).is_err(), "{thread}");
         }

@@ -17,6 +17,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::unhurried::Unhurried;
+
 /// Connections at once, twice the calls of a replica; further ones wait in the kernel's backlog.
 const MAX_CONNECTIONS: usize = 2 * caribou_core::bounds::MAX_CALLS;
 
@@ -84,11 +86,12 @@ async fn converse(stream: TcpStream, router: Router, mut stopped: watch::Receive
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    let mut connection = pin!(connection);
+    let connection = pin!(connection);
+    let mut connection = Unhurried::new(connection);
     let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
+        ended = &mut connection => ended,
         _ = stopped.changed() => {
-            connection.as_mut().graceful_shutdown();
+            connection.inner().as_mut().graceful_shutdown();
             connection.await
         }
     };

@@ -27,7 +27,7 @@ const WOKEN: u8 = 2;
 
 /// A future whose task is woken only from outside of its own poll.
 pub(crate) struct Unhurried<F> {
-    future: Pin<Box<F>>,
+    future: F,
     wakes: Arc<Wakes>,
     /// `wakes`, for the future.
     waker: Waker,
@@ -54,20 +54,20 @@ impl Wake for Wakes {
     }
 }
 
-impl<F: Future> Unhurried<F> {
+impl<F: Future + Unpin> Unhurried<F> {
     /// Wraps `future`.
     pub(crate) fn new(future: F) -> Self {
         let wakes = Arc::<Wakes>::default();
-        Self { future: Box::pin(future), waker: wakes.clone().into(), wakes }
+        Self { future, waker: wakes.clone().into(), wakes }
     }
 
     /// The future inside.
-    pub(crate) fn inner(&mut self) -> Pin<&mut F> {
-        self.future.as_mut()
+    pub(crate) fn inner(&mut self) -> &mut F {
+        &mut self.future
     }
 }
 
-impl<F: Future> Future for Unhurried<F> {
+impl<F: Future + Unpin> Future for Unhurried<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<F::Output> {
@@ -76,7 +76,7 @@ impl<F: Future> Future for Unhurried<F> {
         wakes.task.register(task.waker());
         for _ in 0..POLLS {
             wakes.state.swap(POLLING, Ordering::AcqRel);
-            if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(waker)) {
+            if let Poll::Ready(output) = Pin::new(&mut *future).poll(&mut Context::from_waker(waker)) {
                 return Poll::Ready(output);
             }
             if wakes.state.compare_exchange(POLLING, 0, Ordering::AcqRel, Ordering::Acquire).is_ok() {

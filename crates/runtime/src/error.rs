@@ -36,4 +36,9 @@ impl VerbError {
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         Self { code, detail: detail.into(), retry_after: None, upstream: None }
     }
+
+    /// A fault of ours, told by the log.
+    pub(crate) fn fault() -> Self {
+        Self::new(Code::Unavailable, "this is a fault of Caribou; its log says more")
+    }
 }

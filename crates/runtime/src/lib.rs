@@ -15,6 +15,7 @@ mod roles;
 mod session;
 mod shape;
 mod start;
+mod survived;
 
 pub use api::call_tool::{CallTool, CalledTool, SessionSeen};
 pub use api::change_config::{ConfigChange, ConfigView};
@@ -24,7 +25,7 @@ pub use api::reset::{Reach, ResetDone};
 pub use api::search_tools::FoundTools;
 pub use api::status::{ServerState, ServerStatus, SessionStatus};
 pub use caribou_ports::mcp::{Progress, ProgressSink};
-pub use config::{Configuration, StaleConfig, Variables};
+pub use config::{Configuration, StaleConfig};
 pub use error::{UpstreamError, VerbError};
 pub use options::Options;
 pub use shape::Shape;

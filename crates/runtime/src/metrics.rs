@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caribou_core::config::ServerConfig;
+use caribou_core::ids::ServerName;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter, UpDownCounter};
 
@@ -18,6 +19,7 @@ pub(crate) struct Metrics {
     starts: Counter<u64>,
     failed_starts: Counter<u64>,
     reaped: Counter<u64>,
+    oddities: Counter<u64>,
     config_stale: Gauge<u64>,
 }
 
@@ -40,11 +42,15 @@ impl Metrics {
             starts: meter.u64_counter("caribou_session_starts").with_description("Bring-ups begun").build(),
             failed_starts: meter
                 .u64_counter("caribou_session_start_failures")
-                .with_description("Bring-ups that failed")
+                .with_description("Bring-ups that failed, and sessions that ended at once without an answer")
                 .build(),
             reaped: meter
                 .u64_counter("caribou_sessions_reaped")
                 .with_description("Sessions closed without anybody asking, by reason")
+                .build(),
+            oddities: meter
+                .u64_counter("caribou_oddities")
+                .with_description("Times a server strayed from the protocol and was put up with, by kind")
                 .build(),
             config_stale: meter
                 .u64_gauge("caribou_config_stale")
@@ -78,6 +84,10 @@ impl Metrics {
     pub(crate) fn session_reaped(&self, server: &ServerConfig, reason: &'static str) {
         let [name, transport] = of_session(server);
         self.reaped.add(1, &[name, transport, KeyValue::new("reason", reason)]);
+    }
+
+    pub(crate) fn odd(&self, server: &ServerName, kind: &'static str) {
+        self.oddities.add(1, &[KeyValue::new("server", server.as_str().to_owned()), KeyValue::new("kind", kind)]);
     }
 
     pub(crate) fn config_stale(&self, stale: bool) {

@@ -1,7 +1,7 @@
 //! The root of the supervision tree and the long-lived roles below it.
 //!
 //! A role that fails is started anew: the registry without its sessions, which were its linked children, the
-//! catalogue without its cache. Whoever holds a [`Role`] reaches the one now in office.
+//! catalogue without its cache, the configuration with what is in force. Whoever holds a [`Role`] reaches the one now in office.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -82,7 +82,9 @@ impl Actor for Root {
             start(&roles.registry, &myself).await?;
         } else if roles.catalog.1.is(failed.get_id()) {
             start(&roles.catalog, &myself).await?;
-        } else if let Some(configuration) = &roles.configuration {
+        } else if let Some(configuration) = &roles.configuration
+            && configuration.1.is(failed.get_id())
+        {
             start(configuration, &myself).await?;
         }
         Ok(())

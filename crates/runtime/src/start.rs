@@ -19,7 +19,7 @@ use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::promotions::PromotionsInMemory;
 use crate::roles::{Role, Roles, Root};
-use crate::session::{Directory, EpochBook, Registry, RegistryMessage, Router};
+use crate::session::{Directory, EpochBook, Oddities, Registry, RegistryMessage, Router};
 
 /// What a replica reaches the world by.
 #[derive(Clone)]
@@ -86,6 +86,7 @@ impl Runtime {
             book: router.book.clone(),
             in_force: in_force.clone(),
             dirty: dirty.clone(),
+            oddities: Oddities::new(metrics.clone()),
             metrics: metrics.clone(),
         };
         let configuration =

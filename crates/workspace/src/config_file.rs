@@ -1,15 +1,16 @@
 //! Finds and reads `extensions_config.json` (contract 1.9).
 //!
-//! Owns the order of places and the bound on what is read (B1); does not parse. The first place that is chosen wins:
+//! Owns the order of places; does not parse. The first place that is chosen wins:
 //! an argument, a variable, the project root, the places of old. A file somebody named must exist; a search that finds
 //! nothing is no error. Errors hold the path and who chose it, never a part of the file (O3).
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use caribou_core::config::{MAX_DOCUMENT_BYTES, Source};
+
+use crate::config_source::reading::Reading;
 
 /// Variables that name the file, the first one wins.
 const FILE_VARIABLES: [&str; 2] = ["CARIBOU_EXTENSIONS_CONFIG_PATH", "DEER_FLOW_EXTENSIONS_CONFIG_PATH"];
@@ -67,13 +68,13 @@ pub struct Found {
 }
 
 /// A file's bytes. Without `Debug`: they hold secrets.
-pub struct ConfigText {
+pub struct FoundText {
     /// The file.
     pub found: Found,
     bytes: Vec<u8>,
 }
 
-impl ConfigText {
+impl FoundText {
     /// What `caribou_core::config::parse` takes.
     pub fn source(&self) -> Source<'_> {
         Source { file: &self.found.path, text: &self.bytes }
@@ -181,25 +182,17 @@ fn legacy_places(root: &Path) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// It vanished, is no regular file, is larger than [`MAX_DOCUMENT_BYTES`], or the system refused.
-pub fn read(found: Found) -> Result<ConfigText, FileError> {
+pub fn read(found: Found) -> Result<FoundText, FileError> {
     let Found { path, chosen_by } = found.clone();
-    // Opening a pipe would wait for a writer, so its kind is looked at first.
-    let bytes =
-        std::fs::metadata(&path).and_then(|kind| if kind.is_file() { read_bounded(&path).map(Some) } else { Ok(None) });
-    match bytes {
-        Ok(Some(bytes)) if bytes.len() > MAX_DOCUMENT_BYTES => Err(FileError::TooLarge { path, chosen_by }),
-        Ok(Some(bytes)) => Ok(ConfigText { found, bytes }),
-        Ok(None) => Err(FileError::NotAFile { path, chosen_by }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(FileError::Missing { path, chosen_by }),
-        Err(source) => Err(FileError::Unreadable { path, chosen_by, source }),
+    match Reading::of(&path) {
+        Ok(Reading { bytes, .. }) => Ok(FoundText { found, bytes }),
+        Err(source) => Err(match source.kind() {
+            io::ErrorKind::NotFound => FileError::Missing { path, chosen_by },
+            io::ErrorKind::InvalidInput => FileError::NotAFile { path, chosen_by },
+            io::ErrorKind::FileTooLarge => FileError::TooLarge { path, chosen_by },
+            _ => FileError::Unreadable { path, chosen_by, source },
+        }),
     }
-}
-
-/// The file's bytes, at most one more than allowed.
-fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_DOCUMENT_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -334,7 +327,7 @@ mod tests {
             refusal("none.json").ends_with("does not exist (chosen by the variable CARIBOU_EXTENSIONS_CONFIG_PATH)")
         );
         assert!(refusal("vanished").contains("is not a regular file (chosen by"));
-        File::create(folder.path().join("large")).unwrap().set_len(MAX_DOCUMENT_BYTES as u64 + 1).unwrap();
+        fs::File::create(folder.path().join("large")).unwrap().set_len(MAX_DOCUMENT_BYTES as u64 + 1).unwrap();
         assert!(refusal("large").contains("is larger than 16777216 bytes (chosen by"));
     }
 }

@@ -119,6 +119,7 @@ async fn an_edit_that_says_no_writes_nothing() {
 
 #[tokio::test]
 async fn a_document_that_could_not_be_read_again_is_not_written() {
+    // Contract 2.2, the candidate is validated before writing.
     let (_folder, path, file) = loaded("{}").await;
     let refused = replace(&file, &" ".repeat(17 * 1024 * 1024)).await.unwrap_err();
     assert!(refused.to_string().contains("would be larger than 16777216 bytes"), "{refused}");

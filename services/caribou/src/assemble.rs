@@ -18,7 +18,7 @@ use caribou_ports::store::{self, Promotions, Replicas as _};
 use caribou_rest::RestOptions;
 use caribou_runtime::{Configuration, Outside, Runtime};
 use caribou_store::SqlStore;
-use caribou_workspace::{ConfigFile, ConfigText, FoldersBelow, Lookup};
+use caribou_workspace::{ConfigFile, FoldersBelow, FoundText, Lookup};
 
 use crate::guard::{Guard, GuardOptions};
 use crate::settings::{Loaded, Settings};
@@ -49,7 +49,7 @@ pub(crate) fn accept(loaded: Loaded) -> anyhow::Result<Settings> {
 ///
 /// # Errors
 /// When it was named and does not exist, or cannot be read.
-pub(crate) fn find_servers(settings: &Settings) -> anyhow::Result<Option<ConfigText>> {
+pub(crate) fn find_servers(settings: &Settings) -> anyhow::Result<Option<FoundText>> {
     let cwd = std::env::current_dir().context("the working directory is gone")?;
     let lookup = Lookup { argument: settings.extensions_config_path.as_deref(), env: &variable, cwd: &cwd };
     match caribou_workspace::find(&lookup)? {

@@ -232,6 +232,7 @@ fn check_names_every_problem_of_both_files_at_once() {
 
 #[test]
 fn check_judges_each_stdio_server_by_the_launch_policy() {
+    // Contract 3: the same verdict as the API, without refusing the file.
     let folder = tempfile::tempdir().unwrap();
     let servers = r#"{"mcpServers": {
         "good": {"command": "npx", "args": ["-y", "@scope/server", "-c", "config.json"]},

@@ -14,7 +14,8 @@ pub enum Touch {
     /// Its tools must be listed again; its sessions live on. Any field that is not the connection, an unknown key and
     /// the description included.
     Relist,
-    /// What its sessions were opened with: transport, credentials, declared profile, whether it is enabled at all.
+    /// What its sessions were opened with: transport, credentials, declared profile, the size of what they let through,
+    /// whether it is enabled at all.
     /// They must be closed and its tools listed again.
     Reconnect,
 }
@@ -60,11 +61,11 @@ fn parts(server: &ServerConfig) -> (impl PartialEq, impl PartialEq) {
     let connection = (
         (enabled, transport, protocol, client_capabilities),
         (oauth, user_auth, headers_from_context),
-        (allowed_redirect_origins, message_url),
+        (allowed_redirect_origins, message_url, max_tool_result_bytes),
     );
     let rest = (
         (description, routing, tools, tool_name_prefix, task_toolsets, extra),
-        (tool_call_timeout, tool_call_idle_timeout, session_init_timeout, max_tool_result_bytes),
+        (tool_call_timeout, tool_call_idle_timeout, session_init_timeout),
     );
     (connection, rest)
 }
@@ -104,6 +105,7 @@ mod tests {
             (r#""client_capabilities": {"roots": {}}"#, Touch::Reconnect),
             (r#""protocol": "legacy""#, Touch::Reconnect),
             (r#""enabled": false"#, Touch::Reconnect),
+            (r#""max_tool_result_bytes": 1000"#, Touch::Reconnect),
             (r#""description": "d", "args": ["a"]"#, Touch::Reconnect),
             (r#""tool_name_prefix": false"#, Touch::Relist),
             (r#""tool_call_timeout": 5"#, Touch::Relist),

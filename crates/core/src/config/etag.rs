@@ -90,6 +90,7 @@ mod tests {
 
     #[test]
     fn a_condition_holds_for_what_it_names_only() {
+        // Contract 2.2 with `If-Match` on top.
         let (a, b) = (ETag::of(b"a"), ETag::of(b"b"));
         let list = IfMatch::parse(&format!("\"x\", {a},{b}"));
         assert!(list.allows(Some(a)) && list.allows(Some(b)) && !list.allows(Some(ETag::of(b"c"))));

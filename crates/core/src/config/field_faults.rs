@@ -17,6 +17,7 @@ fn refusal(text: &[u8]) -> String {
 
 #[test]
 fn a_torn_or_broken_file_is_refused_as_a_whole_with_its_place() {
+    // Contract 1.1, loading errors.
     for (text, expected) in [
         ("", ":1:1: error: $: the file is empty"),
         (" \n\t", ":1:1: error: $: the file is empty"),
@@ -41,6 +42,7 @@ fn a_torn_or_broken_file_is_refused_as_a_whole_with_its_place() {
 
 #[test]
 fn no_servers_at_all_is_a_legal_document() {
+    // Contract 1.1.
     for text in ["{}", r#"{"mcpServers":{}}"#] {
         assert!(
             read(text.as_bytes()).is_ok_and(|document| document.servers.is_empty() && document.problems.is_empty())
@@ -50,6 +52,7 @@ fn no_servers_at_all_is_a_legal_document() {
 
 #[test]
 fn one_bad_entry_costs_itself_only() {
+    // Contract 1.10; 1.1 as architecture.md §10 amends it.
     let text =
         format!(r#"{{"mcpServers":{{"a":{{"command":"x"}},"bad":{{"type":"stdio"}},"worse":"text","b":{REMOTE}}}}}"#);
     let document = read(text.as_bytes()).unwrap();
@@ -116,6 +119,7 @@ fn json_is_strict_and_says_why() {
 
 #[test]
 fn a_byte_order_mark_is_accepted_and_other_encodings_are_refused() {
+    // Contract 1.11, encoding.
     let text = format!("\u{feff}{{\"mcpServers\": {{\"a\": {REMOTE}}}}}");
     assert!(read(text.as_bytes()).unwrap().servers[0].config.is_ok());
     let utf16: Vec<u8> = "\u{feff}{}".encode_utf16().flat_map(u16::to_le_bytes).collect();

@@ -46,6 +46,7 @@ mod tests {
 
     #[test]
     fn the_variable_extends_the_set_and_never_replaces_it() {
+        // Contract 3.1, step 3.
         let env = |name: &str| (name == VARIABLES[1]).then(|| " python, ,node,npx".to_owned());
         let allowlist = Allowlist::from_env(&env);
         assert_eq!(allowlist.names(), ["node", "npx", "python", "uvx"]);

@@ -62,6 +62,7 @@ mod tests {
 
     #[test]
     fn options_of_npm_are_found_in_every_spelling_npm_folds() {
+        // Beyond contract 3.6: architecture.md §9, npx launch policy.
         for (name, shown) in [
             ("npm_config_call", "npm_config_call"),
             ("NPM_CONFIG_CALL", "npm_config_call"),

@@ -216,3 +216,22 @@ fn joins_call(name: &str) -> bool {
 fn is_code(command: &str) -> bool {
     !command.chars().all(|c| c.is_alphanumeric() || "@/._-+:".contains(c))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switch_takes_no_value_and_every_other_option_does() {
+        // Contract 3.3 and 3.4: what stands behind the package is the server's own.
+        for switch in SWITCHES {
+            assert_eq!(screen(&[switch, "package", "-c", "text"], &[]), Ok(()), "{switch}");
+            assert_eq!(screen(&[switch, "-c", "text"], &[]), Err(Refusal::Flag("-c")), "{switch}");
+        }
+        for valued in ["-p", "-C", "-n", "--registry", "--unknown", "--YES"] {
+            assert_eq!(screen(&[valued, "value", "-c", "text"], &[]), Err(Refusal::Flag("-c")), "{valued}");
+            let joined = format!("{valued}=value");
+            assert_eq!(screen(&[&joined, "package", "-c", "text"], &[]), Ok(()), "{joined}");
+        }
+    }
+}

@@ -30,3 +30,23 @@ fn code(word: &str) -> Option<&'static str> {
         _ => None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_argument_is_looked_at_wherever_it_stands() {
+        // Contract 3.2, any other command: trimmed, in any case, the part before `=`, letters taken apart.
+        for (word, flag) in CODE.map(|flag| (flag, flag)).into_iter().chain([
+            (" --EVAL=text", "--eval"),
+            ("-E", "-e"),
+            ("-c=text", "-c"),
+            ("-Ip", "-p"),
+            ("-xec", "-e"),
+        ]) {
+            assert_eq!(screen(&["script.py", "--", word]), Err(Refusal::Flag(flag)), "{word}");
+        }
+        assert_eq!(screen(&["-m", "server", "--evaluate", "--p", "-", "c", "-i=c"]), Ok(()));
+    }
+}

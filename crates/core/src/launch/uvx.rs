@@ -79,3 +79,34 @@ pub(super) fn screen(args: &[&str]) -> Result<(), Refusal> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_listed_options_take_a_value() {
+        // Contract 3.3 and 3.5: what stands behind the tool is the server's own.
+        for valued in VALUED {
+            assert_eq!(screen(&[valued, "value", "--eval", "text"]), Err(Refusal::Flag("--eval")), "{valued}");
+            assert_eq!(screen(&[&format!("{valued}=value"), "tool", "--eval", "text"]), Ok(()), "{valued}");
+        }
+        for switch in ["-q", "--offline", "--unknown", "--FROM"] {
+            assert_eq!(screen(&[switch, "tool", "--eval", "text"]), Ok(()), "{switch}");
+        }
+    }
+
+    #[test]
+    fn only_long_options_are_code_in_any_case_and_the_region_ends_at_the_tool() {
+        // Contract 3.2 and 3.3.
+        for flag in CODE {
+            for word in [flag.to_owned(), flag.to_uppercase(), format!(" {flag} "), format!("{flag}=text")] {
+                assert_eq!(screen(&[&word]), Err(Refusal::Flag(flag)), "{word}");
+            }
+            for end in ["--", "-", "tool"] {
+                assert_eq!(screen(&[end, flag]), Ok(()), "{end} {flag}");
+            }
+        }
+        assert_eq!(screen(&["-e", "tool"]), Ok(()));
+    }
+}

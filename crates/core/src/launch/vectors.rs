@@ -112,6 +112,7 @@ fn options_that_are_code_are_refused_by_name() {
 
 #[test]
 fn npm_finds_code_where_the_contract_does_not_look() {
+    // Beyond contract 3.2 to 3.4: architecture.md §9, npx launch policy.
     assert_flags(&[
         // Joined letters, any number of dashes, the beginning of a name.
         ("npx -yc x", "-c"),
@@ -163,6 +164,7 @@ fn npm_finds_code_where_the_contract_does_not_look() {
 
 #[test]
 fn a_command_beside_its_package_is_a_name_and_no_text() {
+    // Beyond contract 3.3: architecture.md §9, npx launch policy.
     for line in ["npx -p pkg 'touch x'", "npx --package=pkg -- '$(id)'", "npx --p pkg A=B", "npx -p pkg 'a\nb'"] {
         assert_eq!(verdict(line), Err(CommandWord), "{line}");
     }

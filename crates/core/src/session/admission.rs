@@ -55,11 +55,13 @@ mod tests {
 
     #[test]
     fn below_the_limit_a_session_opens() {
+        // Contract 4.1, capacity.
         assert_eq!(admit(Occupancy { held: 3, ..FULL }), Admission::Open);
     }
 
     #[test]
     fn at_the_limit_an_idle_session_makes_room_but_only_one_for_each_that_waits() {
+        // Contract 4.4, LRU.
         assert_eq!(admit(FULL), Admission::EvictAndWait);
         assert_eq!(admit(Occupancy { closing: 1, ..FULL }), Admission::Wait);
         assert_eq!(admit(Occupancy { closing: 1, waiting: 1, ..FULL }), Admission::EvictAndWait);

@@ -117,6 +117,7 @@ mod tests {
 
     #[test]
     fn each_unusable_tool_removes_itself_with_one_warning() {
+        // Contract 5.2, charset: siblings survive.
         let list = listed(&[
             r#"{"name":"good","inputSchema":{}}"#,
             r#"{"inputSchema":{}}"#,
@@ -136,6 +137,7 @@ mod tests {
 
     #[test]
     fn the_first_server_in_document_order_keeps_a_name() {
+        // Contract 5.2, duplicates.
         let one = ServerTools::read("one", false, &listed(&[r#"{"name":"get","inputSchema":{}}"#]), Vec::new());
         let two = ServerTools::read("two", false, &listed(&[r#"{"name":"get","inputSchema":{}}"#]), Vec::new());
         let (by_name, warnings) = merge([("one", &one), ("two", &two)]);

@@ -50,6 +50,7 @@ mod tests {
 
     #[test]
     fn a_name_carries_its_server_unless_the_prefix_is_off() {
+        // Contract 5.2, visible and raw name.
         assert_eq!(visible_names("web", &["get"], true), ["web_get"]);
         assert_eq!(visible_names("web", &["web_get"], false), ["web_get"]);
         assert_eq!(visible_names("web", &["web_get"], true), ["web_web_get"]);
@@ -69,6 +70,7 @@ mod tests {
 
     #[test]
     fn every_name_of_a_server_is_shown_once_and_within_the_charset() {
+        // Contract 5.2, charset: odd names are mended instead of dropped.
         let raw = ["a.b", "a_b", "a/b", "a b", "über", "工具", "A_B", "a__b", "_", "-x", "🙂"];
         let mut names = visible_names("s", &raw, false);
         assert!(names.iter().all(|n| n.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')));
@@ -79,6 +81,7 @@ mod tests {
 
     #[test]
     fn a_server_whose_name_begins_with_anothers_is_told_apart_by_who_lists_the_tool() {
+        // Contract 5.2, producing server.
         assert!(could_belong_to("web_scraper_get", "web", true));
         assert!(could_belong_to("web_scraper_get", "web_scraper", true));
         assert!(!could_belong_to("web_get", "web_scraper", true));

@@ -12,6 +12,7 @@ use tracing::debug;
 
 use super::Greeting;
 use super::handshake::{INITIALIZE, ShakeError, shake_hands};
+use super::memory::Belief;
 use super::stateless::{self, DISCOVER};
 use crate::channel::{Channel, Opening, RequestExtras};
 use crate::error;
@@ -47,10 +48,10 @@ pub(crate) async fn open(channel: &dyn Channel, opening: &Opening) -> Result<Gre
         Protocol::Modern => modern(channel, opening).await.map_err(ProbeError::Failed),
         Protocol::Auto => {
             let greeting = match opening.eras.recall(server) {
-                Some(Era::Legacy) => remembered_legacy(channel, opening).await?,
-                Some(Era::Modern) | None => probe(channel, opening).await?,
+                Some(Belief { era: Era::Legacy, version }) => remembered_legacy(channel, opening, version).await?,
+                Some(Belief { era: Era::Modern, .. }) | None => probe(channel, opening).await?,
             };
-            opening.eras.learn(server, greeting.era);
+            opening.eras.learn(server, greeting.era, Some(&greeting.version));
             Ok(greeting)
         }
     }
@@ -80,9 +81,13 @@ async fn probe(channel: &dyn Channel, opening: &Opening) -> Result<Greeting, Pro
 }
 
 /// Opens a server that spoke the legacy era last; if it refuses, the belief is dropped and it is probed.
-async fn remembered_legacy(channel: &dyn Channel, opening: &Opening) -> Result<Greeting, ProbeError> {
+async fn remembered_legacy(
+    channel: &dyn Channel,
+    opening: &Opening,
+    version: Option<&'static str>,
+) -> Result<Greeting, ProbeError> {
     opening.awaited.now("its answer to `initialize`");
-    match shake_hands(channel, &opening.server, None).await {
+    match shake_hands(channel, &opening.server, version).await {
         Ok(greeting) => Ok(greeting),
         Err(ShakeError::Refused(CallError::Rpc { .. })) => {
             opening.eras.forget(&opening.server);
@@ -228,7 +233,7 @@ mod tests {
         let (channel, era) = tried(&opening, [Says::Error(-32601, "no"), MODERN]).await;
         assert_eq!(era, Ok(Era::Modern));
         assert_eq!(channel.methods(), [INITIALIZE, DISCOVER]);
-        assert_eq!(opening.eras.recall(&opening.server), Some(Era::Modern));
+        assert_eq!(opening.eras.recall(&opening.server).map(|belief| belief.era), Some(Era::Modern));
     }
 
     #[tokio::test]
@@ -260,6 +265,16 @@ mod tests {
         let (channel, era) = tried(&auto(), [Says::Error(-32601, "no"), refusal(), refusal()]).await;
         assert!(era.expect_err("refused twice").contains("-32602"));
         assert_eq!(channel.methods().len(), 3);
+    }
+
+    #[tokio::test]
+    async fn the_revision_that_was_agreed_on_is_offered_first_the_next_time() {
+        let opening = auto();
+        let refusal = Says::Error(-32602, "unsupported; have 2024-11-05, 2025-06-18");
+        tried(&opening, [Says::Error(-32601, "no"), refusal, HELLO]).await.1.expect("opened");
+        let (channel, era) = tried(&opening, [HELLO]).await;
+        assert_eq!(era, Ok(Era::Legacy));
+        assert!(channel.seen.lock().unwrap()[0].1.contains("\"2025-06-18\""));
     }
 
     #[tokio::test]

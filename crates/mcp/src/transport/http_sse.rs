@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use caribou_core::config::Remote;
 use caribou_ports::BoxFuture;
-use caribou_ports::mcp::{CallError, Disconnect, OpenError};
+use caribou_ports::mcp::{CallError, Disconnect, Oddity, OpenError};
 use http::{HeaderMap, Method};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
@@ -149,7 +149,7 @@ impl SseChannel {
         let line = Arc::new(Line {
             notices: Notices::new(Arc::clone(&link)),
             asks: Arc::clone(&opening.asks),
-            pending: Pending::new(opening.server.name.as_str()),
+            pending: opening.asks.pending(),
             headers: link.post_headers(&message_url),
             message_url,
             link,
@@ -240,6 +240,7 @@ impl Line {
                 self.asks.notice(&method, params, Listeners::Shared(&self.pending));
             }
             Message::Noise(noise) => {
+                self.asks.odd(Oddity::NotAMessage);
                 let shown = excerpt(noise, &self.link.server().masker);
                 tracing::debug!(server = %self.link.server().name, shown, "not a message; skipped");
             }

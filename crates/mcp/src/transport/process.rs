@@ -237,6 +237,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_cannot_be_started_is_named() {
+        // Contract 4.6: an explicit `cwd` must exist.
         let fd = || pipe::pipe().expect("pipe").0.into_blocking_fd().expect("fd");
         let launch = |program: &str, cwd: Option<&str>| Launch {
             session: "s".to_owned(),

@@ -85,9 +85,18 @@ fn message(text: &str) -> Message<'_> {
         (None, id) => match (error, envelope.result) {
             (Some(error), _) => Message::Response { id: ResponseId::read(id), outcome: Err(errors::rpc(error)) },
             (None, Some(result)) if id.is_some() => Message::Response { id: ResponseId::read(id), outcome: Ok(result) },
+            // Its call would wait until its bound for an answer that has come.
+            (None, None) if names_one_of_ours(id) => {
+                Message::Response { id: ResponseId::read(id), outcome: Err(errors::no_outcome()) }
+            }
             (None, _) => noise,
         },
     }
+}
+
+/// Whether `id` can be that of a request of ours: only then does a message that says nothing else mean anything.
+fn names_one_of_ours(id: Option<&RawValue>) -> bool {
+    matches!(ResponseId::read(id), ResponseId::Ours(_) | ResponseId::OursAsText(_))
 }
 
 /// The members of a message that we read; all others are skipped.
@@ -252,6 +261,16 @@ mod tests {
         assert!(told(br#"{"jsonrpc":"1.0","id":1,"result":{}}"#)[0].starts_with("noise"));
         assert!(told(br#"{"jsonrpc":"2.0","result":{}}"#)[0].starts_with("noise"));
         assert!(told(br#"{"jsonrpc":"2.0","id":1,"method":5}"#)[0].starts_with("noise"));
+    }
+
+    #[test]
+    fn an_answer_that_says_nothing_fails_the_call_it_names() {
+        for text in [r#"{"jsonrpc":"2.0","id":3}"#, r#"{"jsonrpc":"2.0","id":"3","error":null}"#] {
+            let lines = told(text.as_bytes());
+            assert!(lines[0].ends_with("(3) the server's answer holds neither a result nor an error"), "{lines:?}");
+        }
+        assert!(told(br#"{"jsonrpc":"2.0","id":null}"#)[0].starts_with("noise"));
+        assert!(told(br#"{"jsonrpc":"2.0","id":"x"}"#)[0].starts_with("noise"));
     }
 
     #[test]

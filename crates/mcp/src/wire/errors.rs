@@ -68,6 +68,11 @@ pub(crate) fn not_utf8() -> CallError {
     CallError::Malformed("the server's answer is not valid UTF-8 and was refused".to_owned())
 }
 
+/// The error of a call whose answer names it and then says nothing.
+pub(crate) fn no_outcome() -> CallError {
+    CallError::Malformed("the server's answer holds neither a result nor an error".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,15 +3,14 @@
 //! Owns the table of pending requests of one shared channel (a child's pipes, an HTTP+SSE stream). Our ids are whole
 //! numbers from 1. The waiter is registered before the first byte is written, the first answer wins, and an answer
 //! that names nobody is dropped: it is never given to another call. When the channel ends, every waiter is told at
-//! once. Does not write anything.
+//! once. What servers do wrong here is told as an oddity. Does not write anything.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use caribou_ports::mcp::{CallError, Disconnect, Progress};
+use caribou_ports::mcp::{CallError, Disconnect, EventSink, Oddity, Progress, SessionEvent};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
-use tracing::{debug, warn};
 
 use super::progress::ProgressRoute;
 
@@ -46,8 +45,8 @@ pub(crate) type Outcome = Result<Box<RawValue>, CallError>;
 
 /// The requests of one channel that wait for their answer.
 pub(crate) struct Pending {
-    /// The server's name, for logs.
-    server: Arc<str>,
+    /// Told of oddities.
+    events: EventSink,
     table: Mutex<Table>,
 }
 
@@ -58,20 +57,11 @@ struct Table {
     /// Why no request is accepted any more, while it is not known yet how the channel ended.
     ending: Option<&'static str>,
     ended: Option<Disconnect>,
-    noted: Noted,
 }
 
 struct Waiter {
     answer: oneshot::Sender<Outcome>,
     progress: Option<ProgressRoute>,
-}
-
-/// How often each oddity was seen; the first of each kind is worth a line in the log, a thousand are not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Noted {
-    text_ids: u64,
-    late: u64,
-    unknown: u64,
 }
 
 /// One registered request. Dropping it forgets the request.
@@ -82,9 +72,9 @@ pub(crate) struct Ticket {
 }
 
 impl Pending {
-    /// An empty table for `server`.
-    pub(crate) fn new(server: &str) -> Arc<Self> {
-        Arc::new(Self { server: server.into(), table: Mutex::default() })
+    /// An empty table, whose oddities `events` hears.
+    pub(crate) fn new(events: EventSink) -> Arc<Self> {
+        Arc::new(Self { events, table: Mutex::default() })
     }
 
     /// Registers a request and gives it its id.
@@ -108,38 +98,13 @@ impl Pending {
 
     /// Gives an answer to the request it names; drops it when it names none.
     pub(crate) fn settle(&self, id: ResponseId, outcome: Result<&RawValue, CallError>) {
-        let mut table = self.table();
-        let Some(waiter) = self.claim(&mut table, id, outcome.is_err()) else { return };
-        drop(table);
+        let (waiter, oddity) = self.table().claim(id, outcome.is_err());
+        if let Some(oddity) = oddity {
+            (self.events)(SessionEvent::Oddity(oddity));
+        }
+        let Some(waiter) = waiter else { return };
         // A waiter that has just gone away needs no answer.
         let _ = waiter.answer.send(outcome.map(RawValue::to_owned));
-    }
-
-    fn claim(&self, table: &mut Table, id: ResponseId, is_error: bool) -> Option<Waiter> {
-        let named = match id {
-            ResponseId::Ours(id) => Some(id),
-            ResponseId::OursAsText(id) => {
-                let known = table.waiting.contains_key(&id);
-                if known && note(&mut table.noted.text_ids) {
-                    warn!(server = %self.server, "the server writes the ids of its answers as strings; accepted");
-                }
-                Some(id)
-            }
-            // Nobody else can be meant by an error without an id.
-            ResponseId::Null if is_error && table.waiting.len() == 1 => table.waiting.keys().next().copied(),
-            ResponseId::Null | ResponseId::Foreign => None,
-        };
-        if let Some(waiter) = named.and_then(|id| table.waiting.remove(&id)) {
-            return Some(waiter);
-        }
-        if named.is_some_and(|id| (1..=table.last_id).contains(&id)) {
-            if note(&mut table.noted.late) {
-                debug!(server = %self.server, "an answer came twice or after its request was given up; dropped");
-            }
-        } else if note(&mut table.noted.unknown) {
-            warn!(server = %self.server, "an answer names no request of ours; dropped, and so are all like it");
-        }
-        None
     }
 
     /// Hands a progress report to the request whose token it names; reports for nobody are dropped.
@@ -190,10 +155,24 @@ impl Pending {
     }
 }
 
-/// Counts one more; whether it was the first.
-fn note(count: &mut u64) -> bool {
-    *count += 1;
-    *count == 1
+impl Table {
+    /// Takes the waiter that an answer with this id is for, and says what is odd about the answer.
+    fn claim(&mut self, id: ResponseId, is_error: bool) -> (Option<Waiter>, Option<Oddity>) {
+        let named = match id {
+            ResponseId::Ours(id) | ResponseId::OursAsText(id) => Some(id),
+            // Nobody else can be meant by an error without an id.
+            ResponseId::Null if is_error && self.waiting.len() == 1 => self.waiting.keys().next().copied(),
+            ResponseId::Null | ResponseId::Foreign => None,
+        };
+        let waiter = named.and_then(|id| self.waiting.remove(&id));
+        let oddity = match (&waiter, id, named) {
+            (Some(_), ResponseId::OursAsText(_), _) => Some(Oddity::TextId),
+            (Some(_), ..) => None,
+            (None, _, Some(id)) if (1..=self.last_id).contains(&id) => Some(Oddity::LateAnswer),
+            (None, ..) => Some(Oddity::UnknownAnswer),
+        };
+        (waiter, oddity)
+    }
 }
 
 impl Ticket {
@@ -222,6 +201,17 @@ mod tests {
         RawValue::from_string(json.to_owned()).expect("valid JSON")
     }
 
+    /// A table, and the oddities it tells of.
+    fn table() -> (Arc<Pending>, Arc<Mutex<Vec<Oddity>>>) {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let events = Arc::clone(&told);
+        let pending = Pending::new(Arc::new(move |event| {
+            let SessionEvent::Oddity(oddity) = event else { panic!("no oddity: {event:?}") };
+            events.lock().unwrap().push(oddity);
+        }));
+        (pending, told)
+    }
+
     fn ended() -> Disconnect {
         Disconnect { reason: "gone".to_owned(), exit: None, stderr: String::new() }
     }
@@ -244,39 +234,39 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_answer_wins_and_later_ones_are_dropped() {
-        let pending = Pending::new("s");
+        let (pending, told) = table();
         let mut ticket = pending.register(None).expect("open");
         pending.settle(ResponseId::Ours(ticket.id()), Ok(&raw("1")));
         pending.settle(ResponseId::Ours(ticket.id()), Ok(&raw("2")));
         let answer = ticket.answer().await.expect("answered").expect("a result");
         assert_eq!(answer.get(), "1");
-        assert_eq!(pending.table().noted, Noted { late: 1, ..Noted::default() });
+        assert_eq!(*told.lock().unwrap(), [Oddity::LateAnswer]);
     }
 
     #[tokio::test]
     async fn the_string_form_of_an_id_is_accepted_and_counted() {
-        let pending = Pending::new("s");
+        let (pending, told) = table();
         let mut ticket = pending.register(None).expect("open");
         pending.settle(ResponseId::OursAsText(ticket.id()), Ok(&raw("{}")));
         assert!(ticket.answer().await.expect("answered").is_ok());
-        assert_eq!(pending.table().noted, Noted { text_ids: 1, ..Noted::default() });
+        assert_eq!(*told.lock().unwrap(), [Oddity::TextId]);
     }
 
     #[tokio::test]
     async fn an_answer_that_names_nobody_is_given_to_nobody() {
-        let pending = Pending::new("s");
+        let (pending, told) = table();
         let _ticket = pending.register(None).expect("open");
         pending.settle(ResponseId::Ours(0), Ok(&raw("{}")));
         pending.settle(ResponseId::Ours(1_001), Ok(&raw("{}")));
         pending.settle(ResponseId::Foreign, Ok(&raw("{}")));
         pending.settle(ResponseId::Null, Ok(&raw("{}")));
         assert_eq!(pending.table().waiting.len(), 1);
-        assert_eq!(pending.table().noted, Noted { unknown: 4, ..Noted::default() });
+        assert_eq!(*told.lock().unwrap(), [Oddity::UnknownAnswer; 4]);
     }
 
     #[tokio::test]
     async fn an_error_without_an_id_is_given_to_the_only_request_and_to_none_of_two() {
-        let pending = Pending::new("s");
+        let (pending, _) = table();
         let (mut first, second) = (pending.register(None).expect("open"), pending.register(None).expect("open"));
         pending.settle(ResponseId::Null, Err(refused()));
         assert_eq!(pending.table().waiting.len(), 2);
@@ -287,7 +277,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_end_tells_every_waiter_and_refuses_later_requests() {
-        let pending = Pending::new("s");
+        let (pending, _) = table();
         let mut ticket = pending.register(None).expect("open");
         pending.end(ended());
         pending.end(Disconnect { reason: "again".to_owned(), ..ended() });
@@ -297,7 +287,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_channel_that_is_ending_refuses_requests_and_still_answers_those_that_wait() {
-        let pending = Pending::new("s");
+        let (pending, _) = table();
         let mut ticket = pending.register(None).expect("open");
         pending.ending("closed");
         assert_eq!(pending.register(None).err().map(|refused| refused.reason).as_deref(), Some("closed"));
@@ -307,7 +297,7 @@ mod tests {
 
     #[tokio::test]
     async fn progress_reaches_only_its_own_request_and_stops_with_the_answer() {
-        let pending = Pending::new("s");
+        let (pending, _) = table();
         let heard = Arc::new(Mutex::new(Vec::new()));
         let listen = |token| {
             let heard = Arc::clone(&heard);

@@ -72,11 +72,31 @@ async fn an_answer_names_its_session_and_its_request() {
 
 #[tokio::test]
 async fn secrets_of_a_request_go_nowhere() {
+    // Contract 2.4, run admission.
     let router = start(&FakeServer::default(), RestOptions::default()).await;
     let body = r#"{"name":"echo","config":{"context":{"secrets":{"K":"hunter2"}}},"run_id":"r","tool_call_id":"c"}"#;
     let answer = ask(&router, call(body)).await;
     assert_eq!(answer.status, StatusCode::OK);
     assert!(!answer.text.contains("hunter2"));
+}
+
+#[tokio::test]
+async fn a_credential_among_the_metadata_is_refused() {
+    // Contract 2.4, run admission.
+    let router = start(&FakeServer::default(), RestOptions::default()).await;
+    for member in [
+        r#""metadata":{"auth_token":"hunter2"}"#,
+        r#""metadata":{"a":1,"auth_token":null}"#,
+        r#""config":{"metadata":{"auth_token":"hunter2"}}"#,
+    ] {
+        let answer = ask(&router, call(format!(r#"{{"name":"echo",{member}}}"#))).await;
+        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::UNPROCESSABLE_ENTITY, "invalid"), "{member}");
+        assert!(answer.text.contains("config.context.secrets") && !answer.text.contains("hunter2"), "{}", answer.text);
+    }
+    for member in [r#""metadata":{"a":1}"#, r#""metadata":null"#, r#""config":{"metadata":{},"auth_token":"x"}"#] {
+        let answer = ask(&router, call(format!(r#"{{"name":"echo",{member}}}"#))).await;
+        assert_eq!(answer.status, StatusCode::OK, "{member}");
+    }
 }
 
 #[tokio::test]

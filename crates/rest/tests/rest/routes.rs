@@ -46,6 +46,7 @@ async fn a_server_is_shown_with_what_it_said_of_itself() {
 
 #[tokio::test]
 async fn only_the_sessions_of_that_user_and_thread_are_closed() {
+    // Contract 4.4, explicit close of scope and server.
     let router = quiet().await;
     for (user, thread) in [("ann", "t1"), ("ann", "t2"), ("bob", "t1")] {
         let body = json!({"name": "echo", "user_id": user, "thread_id": thread});

@@ -84,11 +84,14 @@ impl Runtime {
         };
         let whole = call.timeout.unwrap_or(self.options.call_max).min(self.options.call_max);
         let deadline = Instant::now() + whole;
-        let target = match tokio::time::timeout_at(deadline, self.catalog.find(&call.name)).await {
+        let found = async {
+            let target = self.catalog.find(&call.name).await?;
+            self.demand_fetched(&call.name, &call.scope).await.map(|()| target)
+        };
+        let target = match tokio::time::timeout_at(deadline, found).await {
             Ok(found) => found?,
             Err(_) => return Err(not_called(&call.name, "its server is still being discovered", whole)),
         };
-        self.demand_fetched(&call.name, &call.scope).await?;
         let span = tracing::info_span!(
             "call_tool",
             server = %target.binding.server.name,
@@ -161,12 +164,10 @@ impl Runtime {
                 return Err(timed_out(server, &target.raw_name, "tool_call_idle_timeout: no progress", longest).into());
             }
         };
+        admitted.handle.asked(&result);
         match result {
             Ok(result) => Ok((CalledTool { result, agent: None, session: self.seen(&admitted) }, shaping)),
             Err(error) => {
-                if matches!(error, CallError::Disconnected { .. }) {
-                    admitted.handle.lost();
-                }
                 let not_sent = matches!(error, CallError::Disconnected { sent: false, .. });
                 Err(Failed { error: call_failed(server, &target.raw_name, error), not_sent })
             }

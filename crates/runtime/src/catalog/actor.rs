@@ -16,6 +16,7 @@ use super::snapshot::{Entry, EntryState, Published, Snapshot};
 use crate::config::{Binding, InForce};
 use crate::error::VerbError;
 use crate::session::Router;
+use crate::survived::survived;
 
 /// What the catalogue works with.
 #[derive(Clone)]
@@ -103,7 +104,8 @@ impl CatalogActor {
         let changed = self.dirty.take(&binding.server.name);
         let (router, at_most, to) = (self.router.clone(), self.at_most, myself.clone());
         tokio::spawn(async move {
-            let found = Box::new(discover(&router, &binding, changed, at_most).await);
+            let found = survived(discover(&router, &binding, changed, at_most)).await;
+            let found = Box::new(found.unwrap_or_else(|| Err(VerbError::fault())));
             let _ = to.cast(CatalogMessage::Discovered { binding, found });
         });
     }
@@ -153,6 +155,7 @@ impl CatalogActor {
             state.entries.push(kept.unwrap_or(new));
         }
         let entries = &state.entries;
+        self.dirty.retain(|name| entries.iter().any(|entry| entry.name == *name));
         // Dropping the waiters of a server that is gone lets their callers go on.
         state.running.retain(|name, _| entries.iter().any(|entry| entry.name == *name && entry.enabled().is_some()));
         self.publish(entries);

@@ -1,7 +1,7 @@
 //! Whose tool list changed upstream since it was fetched.
 //!
 //! A burst of notices is one mark, since a mark is a state and not a message; a notice during a fetch marks again and
-//! causes one more. Bounded by the number of servers.
+//! causes one more. Bounded by the number of servers: the marks of those that are gone go with them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,11 +48,34 @@ impl DirtyLists {
         self.any() && self.marks.lock().unwrap_or_else(PoisonError::into_inner).contains_key(server)
     }
 
+    /// Forgets every other server.
+    pub(crate) fn retain(&self, is_kept: impl Fn(&ServerName) -> bool) {
+        let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        marks.retain(|server, _| is_kept(server));
+        self.any.store(!marks.is_empty(), Ordering::Release);
+    }
+
     /// Takes the mark of `server` off, before its list is fetched.
     pub(crate) fn take(&self, server: &ServerName) -> Option<Arc<Handle>> {
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
         let handle = marks.remove(server);
         self.any.store(!marks.is_empty(), Ordering::Release);
         handle?.upgrade()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_of_servers_that_are_gone_are_forgotten() {
+        let (dirty, kept, gone) = (DirtyLists::default(), ServerName::from("kept"), ServerName::from("gone"));
+        dirty.mark_server(&kept);
+        dirty.mark_server(&gone);
+        dirty.retain(|server| *server == kept);
+        assert!(dirty.is_dirty(&kept) && !dirty.is_dirty(&gone));
+        dirty.retain(|_| false);
+        assert!(!dirty.any());
     }
 }

@@ -56,7 +56,11 @@ async fn list(
     bound: Duration,
 ) -> Result<Discovery, VerbError> {
     let name = server.name.as_str();
-    let listing = match tokio::time::timeout(left, admitted.session.list_tools()).await {
+    let listed = tokio::time::timeout(left, admitted.session.list_tools()).await;
+    if let Ok(listed) = &listed {
+        admitted.handle.asked(listed);
+    }
+    let listing = match listed {
         Ok(Ok(listing)) => listing,
         Ok(Err(error)) => return Err(failed(name, &error)),
         Err(_) => {

@@ -91,7 +91,7 @@ impl Catalog {
     pub(crate) async fn supersede(&self) {
         let (done, published) = oneshot::channel();
         let _ = self.role.cast(CatalogMessage::Supersede { done });
-        let _ = tokio::time::timeout(bounds::SESSION_CLOSE, published).await;
+        let _ = tokio::time::timeout(bounds::ROLE_ANSWER, published).await;
     }
 
     /// What is offered of `snapshot`.

@@ -7,7 +7,7 @@ use caribou_core::bounds;
 use caribou_core::config::{self, Document, IfMatch, Problem, Source};
 use caribou_core::failure::Code;
 use caribou_core::launch::Allowlist;
-use caribou_ports::config_source::{ConfigSource, ConfigSourceError, ConfigText, ResetMark};
+use caribou_ports::config_source::{ConfigSource, ConfigSourceError, ConfigText, ResetMark, Variables};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde_json::Map;
 use tokio::sync::oneshot;
@@ -23,9 +23,6 @@ use crate::error::VerbError;
 use crate::metrics::Metrics;
 use crate::roles::Role;
 use crate::session::{RegistryMessage, Router};
-
-/// Looks up one variable of the environment; handed in, so that nothing here reads global state.
-pub type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// What the configuration is read from.
 #[derive(Clone)]
@@ -143,7 +140,7 @@ impl ConfigurationActor {
     /// followed as well (contract 5.7).
     async fn reset(&self, state: &mut ConfigurationState) -> bool {
         self.reload(state).await;
-        self.put_in_force(renewed(&self.in_force, state.document.servers.clone())).await;
+        self.put_in_force(renewed(&self.in_force, self.in_force.entries())).await;
         let published = self.configuration.source.publish_reset().await;
         state.reset = self.configuration.source.reset_mark();
         published.unwrap_or_else(|error| {
@@ -157,7 +154,7 @@ impl ConfigurationActor {
         let mark = self.configuration.source.reset_mark();
         if mark.is_some() && mark != state.reset {
             state.reset = mark;
-            self.put_in_force(renewed(&self.in_force, state.document.servers.clone())).await;
+            self.put_in_force(renewed(&self.in_force, self.in_force.entries())).await;
         }
     }
 
@@ -172,7 +169,10 @@ impl ConfigurationActor {
         let edit = written(change, file, variables.clone(), allowlist.clone());
         let text = source.replace(condition, edit).await.map_err(not_done)?;
         match self.apply(state, &text).await {
-            Ok(()) => view(&text),
+            Ok(()) => view(&text).map_err(|error| {
+                let detail = format!("the change is made and in force, but cannot be shown: {}", error.detail);
+                VerbError::new(Code::ConfigChanged, detail)
+            }),
             Err(problems) => {
                 let why = first_of(&problems);
                 self.stale.set(StaleConfig::unusable(problems));
@@ -219,7 +219,7 @@ impl ConfigurationActor {
         self.in_force.set(servers);
         let (done, superseded) = oneshot::channel();
         let _ = self.router.registry.cast(RegistryMessage::Supersede { done });
-        let _ = tokio::time::timeout(bounds::SESSION_CLOSE, superseded).await;
+        let _ = tokio::time::timeout(bounds::ROLE_ANSWER, superseded).await;
         self.catalog.supersede().await;
     }
 }
@@ -262,7 +262,7 @@ impl ConfigurationDesk {
         if self.source.has_changed() {
             let (done, seen) = oneshot::channel();
             let _ = self.role.cast(ConfigurationMessage::Refresh { done });
-            let _ = tokio::time::timeout(bounds::SESSION_CLOSE, seen).await;
+            let _ = tokio::time::timeout(bounds::ROLE_ANSWER, seen).await;
         }
     }
 }

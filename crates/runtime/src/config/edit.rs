@@ -5,9 +5,8 @@ use std::path::Path;
 use caribou_core::config::Source;
 use caribou_core::config::edit::{self, EditRefusal, Edited};
 use caribou_core::launch::{Allowlist, Request, judge};
-use caribou_ports::config_source::Edit;
+use caribou_ports::config_source::{Edit, Variables};
 
-use super::actor::Variables;
 use crate::api::change_config::ConfigChange;
 
 /// The edit that makes `change` to a document at `file`.

@@ -43,6 +43,13 @@ pub(crate) struct Servers {
     generations: HashMap<ServerName, Generation>,
 }
 
+impl Servers {
+    /// Whether `server` takes part.
+    pub(crate) fn has(&self, server: &ServerName) -> bool {
+        self.generations.contains_key(server)
+    }
+}
+
 /// What is in force now. Written when the configuration changes or is reset, read by everybody.
 #[derive(Clone, Default)]
 pub(crate) struct InForce {
@@ -66,6 +73,11 @@ impl InForce {
 
     pub(crate) fn get(&self) -> Arc<Servers> {
         self.servers.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The servers as they are configured, in document order.
+    pub(crate) fn entries(&self) -> Vec<ServerEntry> {
+        self.get().list.iter().map(|configured| configured.entry.clone()).collect()
     }
 
     /// Whether `generation` is the one `server` stands under now.

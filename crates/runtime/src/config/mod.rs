@@ -10,7 +10,7 @@ mod in_force;
 mod reconcile;
 mod stale;
 
-pub use actor::{Configuration, Variables};
+pub use actor::Configuration;
 pub(crate) use actor::{ConfigurationActor, ConfigurationDesk, ConfigurationMessage};
 pub(crate) use in_force::{Binding, Configured, Generation, InForce};
 pub use stale::StaleConfig;

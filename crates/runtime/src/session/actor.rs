@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::handle::{Handle, NotOpened, Waiter};
 use super::registry::RegistryMessage;
 use crate::start::Outside;
+use crate::survived::survived;
 
 pub(super) struct SessionActor;
 
@@ -25,7 +26,8 @@ pub(super) enum SessionMessage {
     Join(Vec<Waiter>),
     Opened(Result<Arc<dyn Session>, OpenError>),
     Ended(Disconnect),
-    Close,
+    /// Whoever still waits for the bring-up is told this.
+    Close(NotOpened),
     Closed,
 }
 
@@ -74,7 +76,8 @@ impl Actor for SessionActor {
             phase: Phase::Opening,
         };
         tokio::spawn(async move {
-            let opened = open(birth, abandoned).await;
+            let fault = || Err(OpenError::NotStartable("this is a fault of Caribou; its log says more".to_owned()));
+            let opened = survived(open(birth, abandoned)).await.unwrap_or_else(fault);
             if let Err(MessagingErr::SendErr(SessionMessage::Opened(Ok(session)))) =
                 myself.cast(SessionMessage::Opened(opened))
             {
@@ -95,7 +98,7 @@ impl Actor for SessionActor {
             SessionMessage::Opened(Ok(session)) => state.opened(&myself, session),
             SessionMessage::Opened(Err(error)) => state.failed(&myself, error),
             SessionMessage::Ended(disconnect) => state.ended(&myself, &disconnect),
-            SessionMessage::Close => state.close(&myself),
+            SessionMessage::Close(why) => state.close(&myself, &why),
             SessionMessage::Closed => state.gone(&myself, None),
         }
         Ok(())
@@ -136,6 +139,10 @@ impl SessionState {
 
     fn failed(&mut self, myself: &ActorRef<SessionMessage>, error: OpenError) {
         self.handle.retire();
+        if let OpenError::Timeout { message } = &error {
+            // Whoever waited may be gone by now; the message names server and bound (contract 4.5).
+            tracing::warn!(session = %self.handle.key, "{message}");
+        }
         // The registry hears first: whoever tries again then finds this session gone.
         self.gone(myself, Some(error.clone()));
         for waiter in self.waiters.drain(..) {
@@ -145,16 +152,17 @@ impl SessionState {
 
     fn ended(&mut self, myself: &ActorRef<SessionMessage>, disconnect: &Disconnect) {
         tracing::warn!(session = %self.handle.key, reason = %disconnect.reason, exit = ?disconnect.exit, "session ended by itself");
-        self.close(myself);
+        self.handle.fell(disconnect);
+        self.close(myself, &NotOpened::Failed(OpenError::Abandoned));
     }
 
-    fn close(&mut self, myself: &ActorRef<SessionMessage>) {
+    fn close(&mut self, myself: &ActorRef<SessionMessage>, why: &NotOpened) {
         self.handle.retire();
         match std::mem::replace(&mut self.phase, Phase::Closing) {
             Phase::Opening => {
                 let _ = self.abandon.send(true);
                 for waiter in self.waiters.drain(..) {
-                    let _ = waiter.send(Err(NotOpened::Failed(OpenError::Abandoned)));
+                    let _ = waiter.send(Err(why.clone()));
                 }
             }
             Phase::Live { session, watcher } => {
@@ -175,7 +183,8 @@ impl SessionState {
 fn tear_down(myself: &ActorRef<SessionMessage>, session: Arc<dyn Session>) {
     let to = myself.clone();
     tokio::spawn(async move {
-        session.close().await;
+        // Whatever became of the close, the place in the pool is free again.
+        let _ = survived(session.close()).await;
         let _ = to.cast(SessionMessage::Closed);
     });
 }

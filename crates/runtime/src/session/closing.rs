@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::actor::SessionMessage;
 use super::handle::{Handle, NotOpened, Waiter};
-use super::pool::Pool;
+use super::pool::{Held, Pool};
 use crate::config::InForce;
 
 /// Tells all of them the same.
@@ -22,9 +22,14 @@ pub(super) fn refuse(waiters: Vec<Waiter>, why: &NotOpened) {
 /// Closes one session that was retired.
 pub(super) fn close_one(pool: &mut Pool, handle: &Arc<Handle>) {
     if let Some(held) = pool.held_of(handle) {
-        held.closing = true;
-        let _ = held.actor.cast(SessionMessage::Close);
+        close(held, NotOpened::Failed(OpenError::Abandoned));
     }
+}
+
+/// Closes one session; callers that wait for its bring-up are told why.
+fn close(held: &mut Held, why: NotOpened) {
+    held.closing = true;
+    let _ = held.actor.cast(SessionMessage::Close(why));
 }
 
 /// Closes the sessions of a scope, live or being opened, and refuses whoever waits for one; `done` hears how many when
@@ -40,8 +45,7 @@ pub(super) fn close_scope(pool: &mut Pool, scope: &Scope, server: Option<&Server
         held.gone.push(tell);
         gone.push(told);
         held.handle.retire();
-        held.closing = true;
-        let _ = held.actor.cast(SessionMessage::Close);
+        close(held, NotOpened::Failed(OpenError::Abandoned));
     }
     tokio::spawn(async move {
         let count = gone.len();
@@ -52,13 +56,20 @@ pub(super) fn close_scope(pool: &mut Pool, scope: &Scope, server: Option<&Server
     });
 }
 
-/// Closes what was opened under a configuration that is no longer in force (invariant G1).
+/// Closes what was opened under a configuration that is no longer in force, refuses whoever waits to open more of it
+/// (invariant G1), and forgets the servers that are gone with it (B1).
 pub(super) fn close_superseded(pool: &mut Pool, in_force: &InForce) {
+    let servers = in_force.get();
+    pool.forget_all_but(|server| servers.has(server));
+    for waiting in &mut pool.waiting {
+        if !in_force.holds(&waiting.binding.server.name, waiting.binding.generation) {
+            refuse(std::mem::take(&mut waiting.waiters), &NotOpened::Superseded);
+        }
+    }
     let stale = |handle: &Handle| !in_force.holds(&handle.server.name, handle.generation);
     for held in pool.held.values_mut().filter(|held| stale(&held.handle)) {
         held.handle.retire();
-        held.closing = true;
-        let _ = held.actor.cast(SessionMessage::Close);
+        close(held, NotOpened::Superseded);
     }
 }
 
@@ -72,7 +83,6 @@ pub(super) fn close_all(pool: &mut Pool) {
         let successors = std::mem::take(&mut held.successors).into_iter().map(|(_, waiter)| waiter);
         refuse(successors.collect(), &NotOpened::Stopping);
         held.handle.retire();
-        held.closing = true;
-        let _ = held.actor.cast(SessionMessage::Close);
+        close(held, NotOpened::Stopping);
     }
 }

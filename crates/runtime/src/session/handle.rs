@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use caribou_core::bounds::BRIEF_LIFE;
 use caribou_core::config::ServerConfig;
 use caribou_core::ids::{Epoch, SessionKey};
-use caribou_ports::mcp::{OpenError, Session};
+use caribou_ports::mcp::{CallError, Disconnect, OpenError, Session};
 use ractor::ActorRef;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use tokio::time::Instant;
@@ -27,6 +28,11 @@ pub(crate) struct Handle {
     pub(crate) opened_at: Instant,
     /// Set once, when the session goes live.
     live: OnceLock<Arc<dyn Session>>,
+    live_since: OnceLock<Instant>,
+    /// Whether it has answered anything.
+    answered: AtomicBool,
+    /// Whether it ended by itself, soon and before any answer.
+    never_worked: AtomicBool,
     gate: Arc<Semaphore>,
     max_calls: u32,
     epoch: AtomicU64,
@@ -66,6 +72,9 @@ impl Handle {
             generation: binding.generation,
             opened_at: Instant::now(),
             live: OnceLock::new(),
+            live_since: OnceLock::new(),
+            answered: AtomicBool::new(false),
+            never_worked: AtomicBool::new(false),
             gate: Arc::new(Semaphore::new(max_calls as usize)),
             max_calls,
             epoch: AtomicU64::new(epoch.0),
@@ -90,6 +99,7 @@ impl Handle {
     /// can retire it.
     pub(super) fn go_live(self: &Arc<Self>, session: Arc<dyn Session>, waiting: usize) -> Vec<Admitted> {
         self.touch();
+        let _ = self.live_since.set(Instant::now());
         let admitted = (0..waiting)
             .map_while(|_| self.gate.clone().try_acquire_owned().ok())
             .map(|permit| Admitted { handle: self.clone(), session: session.clone(), permit: Some(permit) })
@@ -124,10 +134,38 @@ impl Handle {
         self.gate.close();
     }
 
-    /// A call saw this very session fail: it is retired and closed, and no other is (invariant S4).
-    pub(crate) fn lost(self: &Arc<Self>) {
+    /// Takes note of how a request came out. If it saw this very session fail, the session is retired and closed, and
+    /// no other is (invariant S4).
+    pub(crate) fn asked<T>(self: &Arc<Self>, outcome: &Result<T, CallError>) {
+        match outcome {
+            Ok(_) | Err(CallError::Rpc { .. } | CallError::Malformed(_) | CallError::TooLarge { .. }) => {
+                if !self.answered.load(Ordering::Relaxed) && !self.answered.swap(true, Ordering::Relaxed) {
+                    let _ = self.registry.cast(RegistryMessage::Answered(self.key.clone()));
+                }
+            }
+            Err(CallError::Disconnected { disconnect, .. }) => {
+                self.fell(disconnect);
+                let _ = self.registry.cast(RegistryMessage::Lost(self.clone()));
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// The session ended by itself, unless it was retired before: it is now.
+    pub(super) fn fell(&self, disconnect: &Disconnect) {
+        let is_brief = self.live_since.get().is_some_and(|since| since.elapsed() < BRIEF_LIFE);
+        let never_worked = is_brief && !self.is_retired() && !self.answered.load(Ordering::Relaxed);
+        // Several calls may see the same end, which counts once.
+        if never_worked && !self.never_worked.swap(true, Ordering::AcqRel) {
+            let failure = OpenError::Exited(disconnect.clone());
+            let _ = self.registry.cast(RegistryMessage::NeverWorked { key: self.key.clone(), failure });
+        }
         self.retire();
-        let _ = self.registry.cast(RegistryMessage::Lost(self.clone()));
+    }
+
+    /// Whether it went live and still never worked: that is a failed start.
+    pub(super) fn never_worked(&self) -> bool {
+        self.never_worked.load(Ordering::Acquire)
     }
 
     pub(super) fn is_retired(&self) -> bool {

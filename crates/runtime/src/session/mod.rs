@@ -17,12 +17,14 @@
 mod actor;
 mod book;
 mod closing;
+mod events;
 mod handle;
 mod pool;
 mod registry;
 mod router;
 
 pub(crate) use book::EpochBook;
+pub(crate) use events::Oddities;
 pub(crate) use handle::{Admitted, Handle};
 pub(crate) use registry::{Directory, Registry, RegistryMessage, Tally};
 pub(crate) use router::Router;

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use caribou_core::backoff;
+use caribou_core::bounds::BRIEF_LIVES_REMEMBERED;
 use caribou_core::config::ServerConfig;
-use caribou_core::ids::{ServerName, SessionKey};
+use caribou_core::ids::{ServerName, SessionKey, UserId};
 use caribou_core::session::Occupancy;
 use caribou_ports::mcp::OpenError;
 use ractor::ActorRef;
@@ -38,7 +39,11 @@ pub(super) struct WaitingKey {
     pub(super) waiters: Vec<Waiter>,
 }
 
-/// Failed starts of one server in a row.
+/// What is left alone after failures: a server that does not come up, for all; one that comes up and ends before it
+/// answers, for the user it happened to. Users can bring that about themselves, and must not block others.
+type Blamed = (ServerName, Option<UserId>);
+
+/// Failed starts in a row.
 struct Failing {
     failures: u32,
     not_before: Instant,
@@ -63,7 +68,9 @@ pub(super) struct Pool {
     pub(super) options: Options,
     pub(super) held: HashMap<SessionKey, Held>,
     pub(super) waiting: VecDeque<WaitingKey>,
-    failing: HashMap<ServerName, Failing>,
+    failing: HashMap<Blamed, Failing>,
+    /// Last stderr lines of each server's latest child that is gone.
+    pub(super) stderr: HashMap<ServerName, String>,
     /// Shared with all handles: whether a call that ends should tell the registry.
     pub(super) wanted: Arc<AtomicBool>,
     pub(super) stopping: bool,
@@ -76,6 +83,7 @@ impl Pool {
             held: HashMap::new(),
             waiting: VecDeque::new(),
             failing: HashMap::new(),
+            stderr: HashMap::new(),
             wanted: Arc::new(AtomicBool::new(false)),
             stopping: false,
         }
@@ -141,22 +149,54 @@ impl Pool {
         self.wanted.store(!self.waiting.is_empty(), Ordering::Release);
     }
 
-    /// Whether this server is left alone for now: its last failure, and for how long.
-    pub(super) fn backing_off(&self, server: &ServerName) -> Option<(OpenError, Duration)> {
-        let failing = self.failing.get(server)?;
-        let left = failing.not_before.saturating_duration_since(Instant::now());
+    /// Whether the server is left alone for now, as far as this key is concerned: its last failure, and for how long.
+    pub(super) fn backing_off(&self, key: &SessionKey) -> Option<(OpenError, Duration)> {
+        let now = Instant::now();
+        let rows = [(key.server.clone(), None), blamed_by_user(key)];
+        let failing = rows.iter().filter_map(|row| self.failing.get(row)).max_by_key(|failing| failing.not_before)?;
+        let left = failing.not_before.saturating_duration_since(now);
         (!left.is_zero()).then(|| (failing.last.clone(), left))
     }
 
     /// Notes one more failed start in a row.
     pub(super) fn failed(&mut self, server: &ServerName, error: OpenError) {
-        let failures = self.failing.get(server).map_or(0, |failing| failing.failures).saturating_add(1);
+        self.blame((server.clone(), None), error);
+    }
+
+    /// Notes one more session in a row that ended before it answered anything.
+    pub(super) fn never_worked(&mut self, key: &SessionKey, error: OpenError) {
+        self.blame(blamed_by_user(key), error);
+    }
+
+    fn blame(&mut self, blamed: Blamed, error: OpenError) {
+        let failures = self.failing.get(&blamed).map_or(0, |failing| failing.failures).saturating_add(1);
         let not_before = Instant::now() + backoff::before_next_start(failures);
-        self.failing.insert(server.clone(), Failing { failures, not_before, last: error });
+        self.failing.insert(blamed, Failing { failures, not_before, last: error });
+    }
+
+    /// Forgets brief lives of long ago, so that what is remembered of users is bounded by what starts in that time.
+    pub(super) fn forget_brief_lives(&mut self) {
+        let now = Instant::now();
+        self.failing.retain(|(_, user), failing| user.is_none() || failing.not_before + BRIEF_LIVES_REMEMBERED > now);
+    }
+
+    /// Forgets how other servers failed and what they said: they are gone, or switched off.
+    pub(super) fn forget_all_but(&mut self, is_kept: impl Fn(&ServerName) -> bool) {
+        self.failing.retain(|(server, _), _| is_kept(server));
+        self.stderr.retain(|server, _| is_kept(server));
     }
 
     /// A start that worked ends the row.
     pub(super) fn started(&mut self, server: &ServerName) {
-        self.failing.remove(server);
+        self.failing.remove(&(server.clone(), None));
     }
+
+    /// A session that answered ends the row of brief lives of its user.
+    pub(super) fn answered(&mut self, key: &SessionKey) {
+        self.failing.remove(&blamed_by_user(key));
+    }
+}
+
+fn blamed_by_user(key: &SessionKey) -> Blamed {
+    (key.server.clone(), Some(key.scope.user.clone()))
 }

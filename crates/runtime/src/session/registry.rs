@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use caribou_core::ids::{Scope, ServerName, SessionKey};
 use caribou_core::session::{Admission, admit};
-use caribou_ports::mcp::{EventSink, OpenError, SessionEvent};
+use caribou_ports::mcp::OpenError;
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr, SupervisionEvent};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::actor::{Birth, SessionActor, SessionMessage};
 use super::book::EpochBook;
 use super::closing::{close_all, close_one, close_scope, close_superseded, refuse};
+use super::events::Oddities;
 use super::handle::{Handle, NotAdmitted, NotOpened, Waiter};
 use super::pool::{Held, Kind, Pool};
 use crate::catalog::DirtyLists;
@@ -24,6 +25,7 @@ use crate::config::{Binding, InForce};
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::start::Outside;
+use crate::survived::survived;
 
 /// The sessions that exist, by key. Written by the registry only.
 pub(crate) type Directory = Arc<RwLock<HashMap<SessionKey, Arc<Handle>>>>;
@@ -37,6 +39,7 @@ pub(crate) struct Registry {
     pub(crate) directory: Directory,
     pub(crate) book: Arc<Mutex<EpochBook>>,
     pub(crate) dirty: Arc<DirtyLists>,
+    pub(crate) oddities: Arc<Oddities>,
     pub(crate) metrics: Arc<Metrics>,
 }
 
@@ -45,6 +48,10 @@ pub(crate) enum RegistryMessage {
     Acquire { key: SessionKey, binding: Binding, waiter: Waiter },
     /// A session went live.
     Started(ServerName),
+    /// A session ended soon after it went live, before any answer.
+    NeverWorked { key: SessionKey, failure: OpenError },
+    /// A session gave its first answer.
+    Answered(SessionKey),
     /// A call saw a session fail.
     Lost(Arc<Handle>),
     /// A session is being torn down.
@@ -74,8 +81,6 @@ pub(crate) struct Tally {
 pub(crate) struct RegistryState {
     pool: Pool,
     spawns: Arc<Semaphore>,
-    /// Last stderr lines of each server's latest child that is gone.
-    stderr: HashMap<ServerName, String>,
     stopped: Option<oneshot::Sender<()>>,
 }
 
@@ -92,7 +97,6 @@ impl Actor for Registry {
         Ok(RegistryState {
             pool: Pool::new(self.options.clone()),
             spawns: Arc::new(Semaphore::new(self.options.max_spawns.max(1))),
-            stderr: HashMap::new(),
             stopped: None,
         })
     }
@@ -111,6 +115,8 @@ impl Actor for Registry {
                 state.pool.started(&server);
                 self.serve_waiting(&myself, state).await;
             }
+            RegistryMessage::NeverWorked { key, failure } => state.pool.never_worked(&key, failure),
+            RegistryMessage::Answered(key) => state.pool.answered(&key),
             RegistryMessage::Lost(handle) => close_one(&mut state.pool, &handle),
             RegistryMessage::Closing(handle) => {
                 if let Some(held) = state.pool.held_of(&handle) {
@@ -120,6 +126,7 @@ impl Actor for Registry {
             RegistryMessage::Gone { handle, failure } => self.gone(&myself, state, &handle, failure).await,
             RegistryMessage::FellIdle => self.serve_waiting(&myself, state).await,
             RegistryMessage::Tick => {
+                state.pool.forget_brief_lives();
                 self.reap(state);
                 self.serve_waiting(&myself, state).await;
             }
@@ -137,7 +144,7 @@ impl Actor for Registry {
             }
             RegistryMessage::Tally(reply) => {
                 let handles = state.pool.held.values().map(|held| held.handle.clone()).collect();
-                let _ = reply.send(Tally { handles, stderr: state.stderr.clone() });
+                let _ = reply.send(Tally { handles, stderr: state.pool.stderr.clone() });
             }
         }
         Ok(())
@@ -156,7 +163,7 @@ impl Actor for Registry {
                 handle.retire();
                 tokio::spawn(async move {
                     if let Some(session) = handle.session() {
-                        session.close().await;
+                        let _ = survived(session.close()).await;
                     }
                     let _ = myself.cast(RegistryMessage::Gone { handle, failure: None });
                 });
@@ -186,7 +193,7 @@ impl Registry {
         if let Some(held) = state.pool.held.get_mut(&key) {
             return join(held, &binding, waiters);
         }
-        if let Some((last, retry_after)) = state.pool.backing_off(&server.name) {
+        if let Some((last, retry_after)) = state.pool.backing_off(&key) {
             return refuse(waiters, &NotOpened::BackingOff { last, retry_after });
         }
         let kind = Kind::of(server);
@@ -237,18 +244,6 @@ impl Registry {
         }
     }
 
-    /// What happens when a session tells something on its own. Runs in the session's tasks.
-    fn events(&self, handle: &Arc<Handle>) -> EventSink {
-        let (handle, book, dirty) = (Arc::downgrade(handle), self.book.clone(), self.dirty.clone());
-        Arc::new(move |event| {
-            let Some(handle) = handle.upgrade() else { return };
-            if event == SessionEvent::Reopened {
-                handle.reopened(book.lock().unwrap_or_else(PoisonError::into_inner).next(&handle.key));
-            }
-            dirty.mark(&handle);
-        })
-    }
-
     async fn gone(
         &self,
         myself: &ActorRef<RegistryMessage>,
@@ -261,18 +256,18 @@ impl Registry {
         }
         write(&self.directory).remove(&handle.key);
         let Some(held) = state.pool.held.remove(&handle.key) else { return };
-        self.metrics.session_gone(&handle.server, failure.is_some());
+        self.metrics.session_gone(&handle.server, failure.is_some() || handle.never_worked());
         match failure {
             Some(OpenError::Abandoned | OpenError::Queued(_)) => {}
             Some(error) => {
                 if let OpenError::Exited(disconnect) = &error {
-                    state.stderr.insert(handle.server.name.clone(), disconnect.stderr.clone());
+                    state.pool.stderr.insert(handle.server.name.clone(), disconnect.stderr.clone());
                 }
                 state.pool.failed(&handle.server.name, error);
             }
             None => {
                 if let Some(session) = handle.session() {
-                    state.stderr.insert(handle.server.name.clone(), session.stderr_tail());
+                    state.pool.stderr.insert(handle.server.name.clone(), session.stderr_tail());
                 }
                 let standing = is_standing(handle) && self.in_force.holds(&handle.server.name, handle.generation);
                 if standing {
@@ -300,7 +295,7 @@ impl Registry {
             if waiting.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 let Some(late) = state.pool.waiting.remove(at) else { break };
                 refuse(late.waiters, &NotOpened::NoRoom { limit: now.limit });
-            } else if let Some((last, retry_after)) = state.pool.backing_off(&waiting.binding.server.name) {
+            } else if let Some((last, retry_after)) = state.pool.backing_off(&waiting.key) {
                 let Some(refused) = state.pool.waiting.remove(at) else { break };
                 refuse(refused.waiters, &NotOpened::BackingOff { last, retry_after });
             } else if now.held < now.limit {

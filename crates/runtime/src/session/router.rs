@@ -91,7 +91,7 @@ impl Router {
     pub(crate) async fn tally(&self) -> Tally {
         let (reply, answer) = oneshot::channel();
         let _ = self.registry.cast(RegistryMessage::Tally(reply));
-        match tokio::time::timeout(bounds::SESSION_CLOSE, answer).await {
+        match tokio::time::timeout(bounds::ROLE_ANSWER, answer).await {
             Ok(Ok(tally)) => tally,
             _ => Tally { handles: Vec::new(), stderr: Default::default() },
         }

@@ -8,7 +8,7 @@ use crate::fake::{Fake, call, remote, server, start};
 use caribou_core::config::ServerEntry;
 use caribou_core::failure::Code;
 use caribou_core::ids::{Scope, ServerName};
-use caribou_ports::mcp::SessionEvent;
+use caribou_ports::mcp::{Oddity, SessionEvent};
 use caribou_runtime::{Options, Runtime, ServerState};
 use futures::future::join_all;
 
@@ -18,6 +18,7 @@ async fn names(runtime: &Runtime) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn one_discovery_serves_all_who_ask_and_is_cached() {
+    // Contract 5.3, reuse; 5.5, one discovery in flight.
     let fake = Arc::new(Fake::default());
     let runtime = start(&fake, vec![server("s", |_| ())], Options::default()).await;
     let scope = Scope::new(None, None);
@@ -29,6 +30,7 @@ async fn one_discovery_serves_all_who_ask_and_is_cached() {
 
 #[tokio::test(start_paused = true)]
 async fn bad_servers_hide_nothing_but_themselves_and_say_why() {
+    // Contract 5.1, points 2 and 5; 1.10, what cannot be built.
     let fake = Arc::new(Fake { hanging: vec!["hang"], failing: vec!["fail"], ..Fake::default() });
     let dropped = ServerEntry { name: ServerName::from("bad"), config: Err("it requires 'command'".into()) };
     let servers = vec![
@@ -51,6 +53,7 @@ async fn bad_servers_hide_nothing_but_themselves_and_say_why() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hanging_neighbour_does_not_delay_a_call() {
+    // Contract 5.1, point 5.
     let fake = Arc::new(Fake { hanging: vec!["hang"], ..Fake::default() });
     let runtime = start(&fake, vec![server("hang", |_| ()), server("good", |_| ())], Options::default()).await;
     let began = tokio::time::Instant::now();
@@ -75,6 +78,7 @@ async fn a_hanging_neighbour_delays_only_the_first_listing_however_often_it_is_t
 
 #[tokio::test(start_paused = true)]
 async fn when_every_server_fails_the_listing_fails_and_is_tried_again() {
+    // Contract 5.3, every enabled server fails.
     let fake = Arc::new(Fake { failing: vec!["a", "b"], ..Fake::default() });
     let runtime = start(&fake, vec![server("a", |_| ()), server("b", |_| ())], Options::default()).await;
     for _ in 0..2 {
@@ -87,6 +91,7 @@ async fn when_every_server_fails_the_listing_fails_and_is_tried_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_without_tools_is_a_success_and_no_servers_are_no_error() {
+    // Contract 5.3, zero tools; 5.1, point 2; 5.6.
     let fake = Arc::new(Fake::default());
     fake.tools.lock().unwrap().clear();
     let runtime = start(&fake, vec![server("s", |_| ())], Options::default()).await;
@@ -98,12 +103,16 @@ async fn a_server_without_tools_is_a_success_and_no_servers_are_no_error() {
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_list_is_fetched_once_more_through_the_session_that_told_of_it() {
+    // Contract 5.3, remote tools/list, as architecture.md §10 amends it.
     let fake = Arc::new(Fake::default());
     let runtime = start(&fake, vec![server("s", |_| ())], Options::default()).await;
     runtime.call_tool(call("s_count", "t")).await.unwrap();
     let (opened, listed) = (fake.opened.load(Ordering::SeqCst), fake.listed.load(Ordering::SeqCst));
-    fake.tools.lock().unwrap().push("beta".into());
     let (_, sink) = fake.sinks.lock().unwrap().last().cloned().unwrap();
+    sink(SessionEvent::Oddity(Oddity::TextId));
+    names(&runtime).await;
+    assert_eq!(fake.listed.load(Ordering::SeqCst), listed, "an oddity says nothing of the list");
+    fake.tools.lock().unwrap().push("beta".into());
     (0..50).for_each(|_| sink(SessionEvent::ToolsChanged));
     assert!(runtime.call_tool(call("s_beta", "t")).await.is_ok(), "a call finds the new tool without a listing");
     assert!(names(&runtime).await.contains(&"s_beta".to_owned()));
@@ -113,6 +122,7 @@ async fn a_changed_list_is_fetched_once_more_through_the_session_that_told_of_it
 
 #[tokio::test(start_paused = true)]
 async fn a_remote_server_keeps_one_standing_session_for_the_catalogue_that_no_caller_shares() {
+    // Contract 4.1 as architecture.md §9 amends it: sessions of remote servers are pooled too.
     let fake = Arc::new(Fake::default());
     let runtime = start(&fake, vec![server("s", remote)], Options::default()).await;
     names(&runtime).await;
@@ -143,4 +153,16 @@ async fn an_unknown_tool_is_not_found_and_a_tool_of_a_failed_server_says_so() {
     assert_eq!(unknown.code, Code::NotFound);
     let absent = runtime.call_tool(call("down_get", "t")).await.map(|_| ()).unwrap_err();
     assert_eq!(absent.code, Code::Unavailable);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_fails_later_loses_its_tools_and_its_neighbours_keep_theirs() {
+    // Contract 5.3, discovery fails.
+    let fake = Arc::new(Fake::default());
+    let runtime = start(&fake, vec![server("s", |_| ()), server("u", |_| ())], Options::default()).await;
+    assert_eq!(names(&runtime).await.len(), 14);
+    fake.down.store(true, Ordering::SeqCst);
+    runtime.refresh_tools(Some(&ServerName::from("s"))).await.unwrap();
+    let left = names(&runtime).await;
+    assert!(left.len() == 7 && left.iter().all(|name| name.starts_with("u_")), "{left:?}");
 }

@@ -1,13 +1,13 @@
 //! A connector whose servers are scripts in memory: what they were asked is counted, what they do is told by name.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use caribou_core::config::{Remote, Routing, ServerConfig, ServerEntry, Stdio, Transport};
-use caribou_core::era::{Era, Protocol};
+use caribou_core::config::{Remote, ServerConfig, ServerEntry, Source, Transport, parse};
+use caribou_core::era::Era;
 use caribou_core::ids::{BootId, RequestId, Scope, ServerName};
-use caribou_core::masker::Masker;
 use caribou_ports::BoxFuture;
 use caribou_ports::guard::Exit;
 use caribou_ports::mcp::{
@@ -15,6 +15,7 @@ use caribou_ports::mcp::{
     ToolListing,
 };
 use caribou_runtime::{CallTool, Options, Runtime, Shape};
+use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
@@ -28,6 +29,12 @@ pub(crate) struct Fake {
     pub(crate) hanging: Vec<&'static str>,
     /// Servers whose bring-up always fails.
     pub(crate) failing: Vec<&'static str>,
+    /// Servers whose bring-up panics.
+    pub(crate) panicking: Vec<&'static str>,
+    /// From now on every bring-up fails.
+    pub(crate) down: AtomicBool,
+    /// From now on no bring-up ends.
+    pub(crate) stalled: AtomicBool,
     pub(crate) tools: Mutex<Vec<String>>,
     pub(crate) opened: AtomicUsize,
     pub(crate) alive: AtomicUsize,
@@ -50,6 +57,9 @@ impl Default for Fake {
             fail_every: 0,
             hanging: Vec::new(),
             failing: Vec::new(),
+            panicking: Vec::new(),
+            down: AtomicBool::new(false),
+            stalled: AtomicBool::new(false),
             tools: Mutex::new(["count", "hang", "die", "unsent", "error", "reopen", "slow"].map(String::from).into()),
             opened: AtomicUsize::new(0),
             alive: AtomicUsize::new(0),
@@ -78,12 +88,13 @@ impl Connector for FakeConnector {
     fn open(&self, request: OpenSession) -> BoxFuture<'static, Result<Arc<dyn Session>, OpenError>> {
         let fake = self.0.clone();
         Box::pin(async move {
+            assert!(!fake.panicking.contains(&request.server.name.as_str()), "it was told to");
             Fake::rises(&fake.alive, &fake.most_alive);
             Fake::rises(&fake.opening, &fake.most_opening);
             let count = fake.opened.fetch_add(1, Ordering::SeqCst) + 1;
             let name = request.server.name.as_str().to_owned();
             let bring_up = async {
-                if fake.hanging.contains(&name.as_str()) {
+                if fake.hanging.contains(&name.as_str()) || fake.stalled.load(Ordering::SeqCst) {
                     std::future::pending::<()>().await;
                 }
                 tokio::time::sleep(fake.open_takes).await;
@@ -97,6 +108,7 @@ impl Connector for FakeConnector {
             };
             fake.opening.fetch_sub(1, Ordering::SeqCst);
             let unlucky = fake.fail_every != 0 && count.is_multiple_of(fake.fail_every);
+            let unlucky = unlucky || fake.down.load(Ordering::SeqCst);
             let failed = failed
                 .or_else(|| (unlucky || fake.failing.contains(&name.as_str())).then(|| OpenError::Exited(died())));
             if let Some(error) = failed {
@@ -153,6 +165,13 @@ impl Session for FakeSession {
                     let mut end = self.end.subscribe();
                     let ended = end.wait_for(Option::is_some).await;
                     Err(CallError::Disconnected { disconnect: ended.unwrap().clone().unwrap(), sent: true })
+                }
+                // Hears of the end of its session long after everybody else.
+                "linger" => {
+                    let mut end = self.end.subscribe();
+                    let ended = end.wait_for(Option::is_some).await.unwrap().clone().unwrap();
+                    tokio::time::sleep(Duration::from_secs(60)).await;
+                    Err(CallError::Disconnected { disconnect: ended, sent: true })
                 }
                 "die" => {
                     self.end.send_replace(Some(died()));
@@ -234,29 +253,10 @@ pub(crate) fn raw(text: &str) -> Box<RawValue> {
 
 /// A server as the configuration would give it.
 pub(crate) fn server(name: &str, change: impl FnOnce(&mut ServerConfig)) -> ServerEntry {
-    let mut config = ServerConfig {
-        name: ServerName::from(name),
-        enabled: true,
-        transport: Transport::Stdio(Stdio { command: "fake".into(), ..Stdio::default() }),
-        description: String::new(),
-        routing: Routing::default(),
-        tools: Vec::new(),
-        tool_name_prefix: true,
-        tool_call_timeout: None,
-        tool_call_idle_timeout: None,
-        session_init_timeout: Some(Duration::from_secs(60)),
-        oauth: None,
-        user_auth: None,
-        headers_from_context: None,
-        task_toolsets: Vec::new(),
-        protocol: Protocol::Auto,
-        client_capabilities: serde_json::Map::new(),
-        max_tool_result_bytes: None,
-        allowed_redirect_origins: Vec::new(),
-        message_url: None,
-        masker: Masker::default(),
-        extra: Default::default(),
-    };
+    let text = json!({"mcpServers": {name: {"command": "fake"}}}).to_string();
+    let source = Source { file: Path::new("/test.json"), text: text.as_bytes() };
+    let document = parse(&source, &|_| None).unwrap();
+    let mut config = ServerConfig::clone(document.servers[0].config.as_ref().unwrap());
     change(&mut config);
     ServerEntry { name: ServerName::from(name), config: Ok(Arc::new(config)) }
 }

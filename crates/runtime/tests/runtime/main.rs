@@ -5,6 +5,7 @@
 mod catalog;
 mod configuration;
 mod fake;
+mod races;
 mod sessions;
 mod thread_files;
 mod tool_search;

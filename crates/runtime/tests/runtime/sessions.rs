@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::fake::{Fake, call, server, start};
 use caribou_core::failure::Code;
 use caribou_core::ids::Scope;
-use caribou_runtime::{Options, Runtime};
+use caribou_runtime::{CallTool, Options, Runtime};
 use futures::future::join_all;
 
 async fn text(runtime: &Runtime, tool: &str, thread: &str) -> String {
@@ -16,6 +16,7 @@ async fn text(runtime: &Runtime, tool: &str, thread: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn concurrent_first_calls_of_one_thread_share_one_session() {
+    // Contract 4.2, point 4.
     let fake = Arc::new(Fake { open_takes: Duration::from_secs(1), ..Fake::default() });
     let runtime = start(&fake, vec![server("s", |_| ())], Options::default()).await;
     runtime.list_tools(&Scope::new(None, None)).await.unwrap();
@@ -27,6 +28,7 @@ async fn concurrent_first_calls_of_one_thread_share_one_session() {
 
 #[tokio::test(start_paused = true)]
 async fn each_thread_keeps_its_own_state_between_calls() {
+    // Contract 4.1, scope.
     let fake = Arc::new(Fake::default());
     let runtime = start(&fake, vec![server("s", |_| ())], Options::default()).await;
     let (first, second) = (text(&runtime, "s_count", "a").await, text(&runtime, "s_count", "a").await);
@@ -36,6 +38,7 @@ async fn each_thread_keeps_its_own_state_between_calls() {
 
 #[tokio::test(start_paused = true)]
 async fn the_limit_is_never_passed_and_everybody_is_served_within_the_bring_up_bound() {
+    // Contract 4.1, capacity; 4.3, different keys at capacity.
     let fake = Arc::new(Fake { open_takes: Duration::from_millis(500), ..Fake::default() });
     let options = Options { max_live_sessions: 4, ..Options::default() };
     let runtime = start(&fake, vec![server("s", |_| ())], options).await;
@@ -48,6 +51,7 @@ async fn the_limit_is_never_passed_and_everybody_is_served_within_the_bring_up_b
 
 #[tokio::test(start_paused = true)]
 async fn failed_bring_ups_leak_no_place() {
+    // Contract 4.3, creation fails.
     let fake = Arc::new(Fake { fail_every: 3, ..Fake::default() });
     let options = Options { max_live_sessions: 4, ..Options::default() };
     let runtime = start(&fake, vec![server("s", |_| ())], options).await;
@@ -80,6 +84,7 @@ async fn children_are_brought_up_only_so_many_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_with_a_call_in_flight_is_not_evicted_and_a_full_pool_is_busy_in_the_end() {
+    // Contract 4.4 as architecture.md §10 amends it.
     let fake = Arc::new(Fake::default());
     let options = Options { max_live_sessions: 1, ..Options::default() };
     let servers = vec![server("s", |s| s.session_init_timeout = Some(Duration::from_secs(2)))];
@@ -113,6 +118,7 @@ async fn more_calls_than_a_session_takes_are_busy_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_dies_fails_its_calls_is_not_replayed_and_is_followed_by_a_restarted_one() {
+    // Contract 4.4, disconnect during a tool call.
     let fake = Arc::new(Fake::default());
     let runtime = start(&fake, vec![server("s", |_| ())], Options::default()).await;
     let first = runtime.call_tool(call("s_count", "t")).await.unwrap().session.unwrap();
@@ -152,6 +158,7 @@ async fn a_session_reopened_in_place_is_told_as_restarted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_dropped_or_too_late_is_cancelled_upstream_and_leaves_the_session() {
+    // Contract 4.5, `tool_call_timeout`; 4.4, what is no disconnect.
     let fake = Arc::new(Fake::default());
     let servers = vec![server("s", |s| s.tool_call_timeout = Some(Duration::from_secs(3)))];
     let runtime = start(&fake, servers, Options::default()).await;
@@ -167,6 +174,7 @@ async fn a_call_that_is_dropped_or_too_late_is_cancelled_upstream_and_leaves_the
 
 #[tokio::test(start_paused = true)]
 async fn idle_sessions_are_reaped_and_the_thread_is_told_of_the_restart() {
+    // Contract 4.4 as architecture.md §10 amends it.
     let fake = Arc::new(Fake::default());
     let runtime = start(&fake, vec![server("s", |_| ())], Options::default()).await;
     text(&runtime, "s_count", "t").await;
@@ -181,6 +189,7 @@ async fn idle_sessions_are_reaped_and_the_thread_is_told_of_the_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn closing_a_scope_closes_its_live_and_opening_sessions_and_no_others() {
+    // Contract 4.4, explicit close; 4.3, close during creation; 4.2, point 5.
     let fake = Arc::new(Fake { open_takes: Duration::from_secs(1), ..Fake::default() });
     let runtime = start(&fake, vec![server("s", |_| ()), server("u", |_| ())], Options::default()).await;
     text(&runtime, "s_count", "mine").await;
@@ -213,6 +222,26 @@ async fn a_server_that_keeps_failing_is_left_alone_for_growing_whiles() {
     let _ = runtime.call_tool(call("s_count", "t")).await;
     assert_eq!(fake.opened.load(Ordering::SeqCst), 4);
     assert_eq!(fake.alive.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_that_end_before_any_answer_count_as_failed_starts_for_their_user_alone() {
+    let fake = Arc::new(Fake::default());
+    let runtime = start(&fake, vec![server("s", |_| ())], Options::default()).await;
+    runtime.list_tools(&Scope::new(None, None)).await.unwrap();
+    let opened = fake.opened.load(Ordering::SeqCst);
+    for thread in 0..15 {
+        let error = runtime.call_tool(call("s_die", &thread.to_string())).await.map(|_| ()).unwrap_err();
+        assert!(error.detail.contains("ImportError: fake"), "{error}");
+    }
+    assert_eq!(fake.opened.load(Ordering::SeqCst) - opened, 3);
+    let of_another = CallTool { scope: Scope::new(Some("bob"), Some("t")), ..call("s_count", "t") };
+    assert!(runtime.call_tool(of_another).await.is_ok(), "nobody blocks others");
+    tokio::time::advance(Duration::from_secs(2)).await;
+    for _ in 0..10 {
+        runtime.call_tool(call("s_count", "t")).await.expect("what has answered did start");
+        assert!(runtime.call_tool(call("s_die", "t")).await.is_err());
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -83,6 +83,7 @@ const AGENT: Shape = Shape::Agent { neutralise: true };
 
 #[tokio::test(start_paused = true)]
 async fn files_are_looked_at_only_for_children_and_only_when_an_agent_asks() {
+    // Contract 4.6, non-stdio; 4.7.
     let folders = Arc::new(FakeFolders::default());
     let raw = called(&folders, |_| (), Shape::Raw).await.unwrap();
     assert!(raw.agent.is_none());
@@ -98,6 +99,7 @@ async fn files_are_looked_at_only_for_children_and_only_when_an_agent_asks() {
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_hangs_costs_translations_and_never_the_answer() {
+    // Contract 4.7, off the loop.
     let folders = Arc::new(FakeFolders { hanging: true, ..FakeFolders::default() });
     let called = called(&folders, |_| (), AGENT).await.unwrap();
     let expected = [Block::Other { text: called.result.get().to_owned() }];
@@ -106,6 +108,7 @@ async fn a_disk_that_hangs_costs_translations_and_never_the_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_goes_on_without_a_temporary_folder_but_not_where_threads_would_share_files() {
+    // Contract 4.6, failure to prepare.
     let no_temp = Arc::new(FakeFolders { no_temp: true, ..FakeFolders::default() });
     assert!(called(&no_temp, |_| (), Shape::Raw).await.is_ok());
     let nothing = Arc::new(FakeFolders { no_workspace: true, ..FakeFolders::default() });

@@ -73,9 +73,9 @@ impl From<&Metadata> for Identity {
 }
 
 /// One reading of a file. Without `Debug`: it holds secrets.
-pub(super) struct Reading {
+pub(crate) struct Reading {
     /// Its bytes.
-    pub(super) bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     pub(super) identity: Identity,
     /// The file's clock before it was read, since 1970.
     pub(super) taken: Duration,
@@ -89,8 +89,8 @@ impl Reading {
     /// Reads the file that `path` leads to.
     ///
     /// # Errors
-    /// It is missing, no regular file, too large, or the system refused.
-    pub(super) fn of(path: &Path) -> io::Result<Self> {
+    /// It is missing (`NotFound`), no regular file (`InvalidInput`), too large (`FileTooLarge`), or the system refused.
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
         // Opening a pipe would wait for a writer, so its kind is looked at first.
         if !std::fs::metadata(path)?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));

@@ -39,6 +39,7 @@ mod tests {
 
     #[test]
     fn each_mark_differs_from_the_one_before() {
+        // Contract 5.7.
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("x.json");
         assert_eq!(read(&file), None);

@@ -13,7 +13,7 @@ use std::time::Duration;
 use caribou_core::config::{ETag, IfMatch, MAX_DOCUMENT_BYTES};
 use caribou_core::failure::Code;
 use caribou_ports::BoxFuture;
-use caribou_ports::config_source::{ConfigSource, ConfigSourceError, ConfigText, Edit, Refused, ResetMark};
+use caribou_ports::config_source::{ConfigSource, ConfigSourceError, ConfigText, Edit, Refused, ResetMark, Variables};
 use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::timeout;
 
@@ -30,9 +30,6 @@ const READ_AT_MOST: Duration = Duration::from_secs(10);
 
 /// As for reading, with the wait for other writers and for the disk to take the bytes.
 const WRITE_AT_MOST: Duration = Duration::from_secs(30);
-
-/// Looks up one variable of the environment; an empty one counts as not set.
-pub type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// The configuration file, followed and replaced. Cheap to clone.
 #[derive(Clone)]

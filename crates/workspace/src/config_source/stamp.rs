@@ -189,6 +189,7 @@ mod tests {
 
     #[test]
     fn unchanged_content_is_no_change() {
+        // Contract 5.4, signature equal.
         let mut followed = Followed::new("one");
         let path = followed.path();
         set_modified(&path, modified(&path) + Duration::from_secs(5));
@@ -228,6 +229,7 @@ mod tests {
 
     #[test]
     fn another_path_is_a_change_and_so_is_the_first_file() {
+        // Contract 5.4, another path; no file at first, one later.
         let mut followed = Followed::new("one");
         let other = followed.folder.path().join("other");
         fs::write(&other, "one").unwrap();
@@ -238,6 +240,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_told_once_until_it_moves() {
+        // Contract 5.4, not readable.
         let folder = tempfile::tempdir().unwrap();
         let mut stamp = Stamp::unreadable(folder.path());
         assert!(!stamp.differs(folder.path()));

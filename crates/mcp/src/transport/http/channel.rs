@@ -1,8 +1,8 @@
 //! Streamable HTTP as a channel, in both eras (mcp.md §3.1, §3.3).
 //!
 //! Owns what a request becomes in each era, the legacy session and its one replacement when the server forgot it.
-//! 404 to a request that named the session means "not processed": only then, and only once, is a request sent again;
-//! likewise a modern call that was refused for its headers. Everything else is reported, never repeated (S2).
+//! A refusal of the session that a request named means "not processed": only then, and only once, is a request sent
+//! again; likewise a modern call that was refused for its headers. Everything else is reported, never repeated (S2).
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use caribou_core::bounds::SESSION_INIT;
 use caribou_core::era::Era;
 use caribou_ports::BoxFuture;
 use caribou_ports::mcp::{CallError, Disconnect, ToolListing};
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderValue, Method};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Mutex as Turn, OnceCell};
@@ -153,8 +153,8 @@ impl HttpChannel {
     }
 
     fn is_lost_session(&self, live: &Live, outcome: &Result<Box<RawValue>, Failure>) -> bool {
-        let status = outcome.as_ref().err().and_then(Failure::status);
-        live.session.is_some() && status == Some(StatusCode::NOT_FOUND)
+        let is_forgotten = matches!(outcome, Err(Failure::Refused(refused)) if refused.forgot_session());
+        live.session.is_some() && is_forgotten
     }
 
     fn is_header_mismatch(&self, method: &str, outcome: &Result<Box<RawValue>, Failure>) -> bool {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use caribou_core::era::{Era, MODERN_VERSION};
-use caribou_ports::mcp::CallError;
+use caribou_ports::mcp::{CallError, Oddity};
 use http::{HeaderMap, HeaderValue, Method, header};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
@@ -31,8 +31,12 @@ use crate::wire::ids::ResponseId;
 use crate::wire::limits::ENVELOPE_BYTES;
 use crate::wire::progress::ProgressRoute;
 
-/// Resumes in a row that bring nothing before the answer counts as lost.
-const MAX_FRUITLESS_RESUMES: u32 = 5;
+/// Resumes in a row that bring no message before the answer counts as lost. Their pauses double, so that a server that
+/// lets us poll for its answer has a minute for it at the usual pause, and one that ends every stream is asked rarely.
+const MAX_FRUITLESS_RESUMES: u32 = 6;
+
+/// Resumes of one answer, whatever they bring: one in seven seconds for the longest call.
+const MAX_RESUMES: u32 = 500;
 
 /// The pause before a resume when the server names none.
 const RESUME_PAUSE: Duration = Duration::from_secs(1);
@@ -70,6 +74,26 @@ pub(crate) struct Asked<'m> {
 }
 
 type Outcome = Result<Box<RawValue>, CallError>;
+
+/// How often one answer was resumed.
+#[derive(Default)]
+struct Resumes {
+    /// In a row, without a message.
+    fruitless: u32,
+    all: u32,
+}
+
+impl Resumes {
+    /// Counts one more: how many times the usual pause comes before it. `None` when it is one too many.
+    fn next(&mut self) -> Option<u32> {
+        if self.fruitless >= MAX_FRUITLESS_RESUMES || self.all >= MAX_RESUMES {
+            return None;
+        }
+        self.fruitless += 1;
+        self.all += 1;
+        Some(1 << (self.fruitless - 1))
+    }
+}
 
 impl Exchange {
     /// Begins without a session; in the modern era there is none to come.
@@ -212,20 +236,20 @@ impl Exchange {
     }
 
     async fn read_stream(&self, live: &Live, asked: &Asked<'_>, mut stream: EventStream) -> Outcome {
-        let mut fruitless = 0;
+        let mut resumes = Resumes::default();
         loop {
             match stream.next().await {
-                Ok(Some(event)) => {
-                    fruitless = 0;
-                    if event.is_message()
-                        && let Some(outcome) = self.take(live, Some(asked), &event.data)
-                    {
+                Ok(Some(event)) if event.is_message() => {
+                    resumes.fruitless = 0;
+                    if let Some(outcome) = self.take(live, Some(asked), &event.data) {
                         return outcome;
                     }
                 }
-                Ok(None) => self.resume(live, asked, &mut stream, &mut fruitless, "").await?,
+                // A priming event brings a place to resume from and nothing else: a server may send one each time.
+                Ok(Some(_)) => {}
+                Ok(None) => self.resume(live, asked, &mut stream, &mut resumes, "").await?,
                 Err(CallError::StreamEnded(why)) => {
-                    self.resume(live, asked, &mut stream, &mut fruitless, &why).await?;
+                    self.resume(live, asked, &mut stream, &mut resumes, &why).await?;
                 }
                 Err(error) => return Err(error),
             }
@@ -238,7 +262,7 @@ impl Exchange {
         live: &Live,
         asked: &Asked<'_>,
         stream: &mut EventStream,
-        fruitless: &mut u32,
+        resumes: &mut Resumes,
         why: &str,
     ) -> Result<(), CallError> {
         let lost = || {
@@ -252,9 +276,8 @@ impl Exchange {
         let Some(place) = place.filter(|_| self.era == Era::Legacy && pause <= MAX_RESUME_PAUSE) else {
             return Err(lost());
         };
-        while *fruitless < MAX_FRUITLESS_RESUMES {
-            *fruitless += 1;
-            tokio::time::sleep(pause).await;
+        while let Some(factor) = resumes.next() {
+            tokio::time::sleep(pause.saturating_mul(factor).min(MAX_RESUME_PAUSE)).await;
             let mut headers = live.get(&self.link);
             headers.insert(LAST_EVENT_ID, place.clone());
             let opened = timeout(RESUME_HEAD, self.link.send(Method::GET, &live.url, headers, None)).await;
@@ -273,10 +296,14 @@ impl Exchange {
         let mut answer = None;
         each_message(text, |message| match message {
             Message::Response { id, outcome } => match asked.filter(|asked| asked.is_meant(id, outcome.is_err())) {
-                Some(_) => drop(answer.get_or_insert(outcome.map(RawValue::to_owned))),
-                None => {
-                    tracing::debug!(server = %self.link.server().name, ?id, "an answer to no request here; dropped")
+                Some(_) if answer.is_none() => {
+                    if matches!(id, ResponseId::OursAsText(_)) {
+                        self.asks.odd(Oddity::TextId);
+                    }
+                    answer = Some(outcome.map(RawValue::to_owned));
                 }
+                Some(_) => self.asks.odd(Oddity::LateAnswer),
+                None => self.asks.odd(Oddity::UnknownAnswer),
             },
             Message::Request { id, method, .. } => {
                 self.notices.send_later(self.notice(live, "an answer to it", self.asks.answer(id, &method)));
@@ -286,6 +313,7 @@ impl Exchange {
                 self.asks.notice(&method, params, Listeners::Own(own));
             }
             Message::Noise(noise) => {
+                self.asks.odd(Oddity::NotAMessage);
                 let shown = excerpt(noise, &self.link.server().masker);
                 tracing::debug!(server = %self.link.server().name, shown, "not a message; skipped");
             }
@@ -310,4 +338,22 @@ pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let essence = kind.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
     essence.eq_ignore_ascii_case(b"text/event-stream")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resumes_are_bounded_in_a_row_and_in_all() {
+        let mut resumes = Resumes::default();
+        let pauses: Vec<u32> = std::iter::from_fn(|| resumes.next()).collect();
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32]);
+        let mut resumes = Resumes::default();
+        let fruitful = std::iter::from_fn(|| {
+            resumes.fruitless = 0;
+            resumes.next()
+        });
+        assert_eq!(fruitful.take(10_000).count(), 500);
+    }
 }

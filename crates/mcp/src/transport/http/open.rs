@@ -23,6 +23,7 @@ use super::remotes::Remotes;
 use crate::channel::{Opened, Opening};
 use crate::era::Greeting;
 use crate::era::handshake::{INITIALIZE, ShakeError, shake_hands};
+use crate::era::memory::Belief;
 use crate::era::stateless::{self, DISCOVER, announces_tools};
 use crate::error;
 use crate::transport::http_sse;
@@ -59,8 +60,8 @@ pub(crate) async fn open(remotes: &Remotes, remote: &Remote, opening: &Opening) 
         Protocol::Legacy => search.legacy(None).await.map_err(|miss| miss.error),
         Protocol::Modern => search.modern().await,
         Protocol::Auto => match opening.eras.recall(server) {
-            Some(Era::Legacy) => search.remembered_legacy().await,
-            Some(Era::Modern) | None => search.probe().await,
+            Some(Belief { era: Era::Legacy, version }) => search.remembered_legacy(version).await,
+            Some(Belief { era: Era::Modern, .. }) | None => search.probe().await,
         },
     }
 }
@@ -81,7 +82,8 @@ impl Search<'_> {
         };
         let opened = opened.map_err(|miss| miss.error)?;
         if is_sure {
-            self.opening.eras.learn(&self.opening.server, opened.facts.era);
+            let SessionFacts { era, version, .. } = &opened.facts;
+            self.opening.eras.learn(&self.opening.server, *era, Some(version));
         }
         Ok(opened)
     }
@@ -97,10 +99,13 @@ impl Search<'_> {
         }
     }
 
-    /// A server that spoke the legacy era last; if it turns out modern, the belief is dropped and it is probed.
-    async fn remembered_legacy(&self) -> Result<Opened, OpenError> {
-        match self.legacy(None).await {
-            Err(Miss { is_modern: true, .. }) => {
+    /// A server that spoke the legacy era last; if it turns out modern, or refuses the revision that it spoke then, the
+    /// belief is dropped and it is probed.
+    async fn remembered_legacy(&self, version: Option<&'static str>) -> Result<Opened, OpenError> {
+        match self.legacy(version).await {
+            Err(Miss { is_modern, error })
+                if is_modern || (version.is_some() && matches!(error, OpenError::Protocol(_))) =>
+            {
                 self.opening.eras.forget(&self.opening.server);
                 self.probe().await
             }

@@ -11,9 +11,20 @@ use http::{HeaderMap, HeaderName, StatusCode, header};
 use crate::wire::envelope::{Message, each_message};
 use crate::wire::errors;
 use crate::wire::excerpt::excerpt;
+use crate::wire::ids::ResponseId;
 
 /// What is read of a refusal's body: more than any JSON-RPC error needs.
 const READ_BYTES: usize = 64 * 1024;
+
+/// How servers that answer 400 say that they do not know the session: the SDKs' texts, in lower case.
+const UNKNOWN_SESSION: [&str; 6] = [
+    "no valid session",
+    "session not found",
+    "invalid session",
+    "unknown session",
+    "session does not exist",
+    "session expired",
+];
 
 /// What is shown of a header of the server.
 const SHOWN_HEADER_CHARS: usize = 200;
@@ -32,6 +43,8 @@ pub(crate) struct Refused {
     pub(crate) status: StatusCode,
     /// The JSON-RPC error in its body.
     rpc: Option<CallError>,
+    /// The error names a request of ours: whoever wrote it had read the request.
+    was_read: bool,
     /// What it said instead, fit to be shown; starts with a blank, or is empty.
     says: String,
 }
@@ -92,13 +105,37 @@ impl Refused {
                 break;
             }
         }
-        let mut rpc = None;
-        each_message(&body, |message| {
-            if let Message::Response { outcome: Err(error), .. } = message {
+        Self::of(status, response.headers(), &body, masker)
+    }
+
+    fn of(status: StatusCode, headers: &HeaderMap, body: &[u8], masker: &Masker) -> Self {
+        let (mut rpc, mut was_read) = (None, false);
+        each_message(body, |message| {
+            if let Message::Response { id, outcome: Err(error) } = message {
+                was_read |= matches!(id, ResponseId::Ours(_) | ResponseId::OursAsText(_));
                 rpc.get_or_insert(error);
             }
         });
-        Self { status, rpc, says: says(response.headers(), &body, masker) }
+        Self { status, rpc, was_read, says: says(headers, body, masker) }
+    }
+
+    /// Whether this says that the server does not know the session which the request named, so that the request was
+    /// not processed: 404 by the rule (mcp.md §3.3), and 400 as some servers have it.
+    ///
+    /// A 400 has many other reasons, and what may have been processed is not sent again (S2): it counts only with one
+    /// of the known texts, and never as an answer to the request itself, which a tool may have written.
+    pub(crate) fn forgot_session(&self) -> bool {
+        match self.status {
+            StatusCode::NOT_FOUND => true,
+            StatusCode::BAD_REQUEST if !self.tells_modern() && !self.was_read => {
+                let text = match &self.rpc {
+                    Some(CallError::Rpc { message, .. }) => message.to_lowercase(),
+                    _ => self.says.to_lowercase(),
+                };
+                UNKNOWN_SESSION.iter().any(|unknown| text.contains(unknown))
+            }
+            _ => false,
+        }
     }
 
     /// The revision to offer when this refuses an `initialize` that offered `offered`, in words of its own.
@@ -115,7 +152,7 @@ impl Refused {
 
     /// As the port's error.
     pub(crate) fn to_call_error(&self, server: &str, method: &str) -> CallError {
-        let Self { status, rpc, says } = self;
+        let Self { status, rpc, says, .. } = self;
         match (*status, rpc) {
             (StatusCode::UNAUTHORIZED, _) => {
                 CallError::Denied(format!("{server} does not accept the credential, or wants one (HTTP 401){says}"))
@@ -169,14 +206,8 @@ mod tests {
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), http::HeaderValue::from_static(value)))
             .collect();
-        let mut rpc = None;
-        each_message(body.as_bytes(), |message| {
-            if let Message::Response { outcome: Err(error), .. } = message {
-                rpc = Some(error);
-            }
-        });
         let status = StatusCode::from_u16(status).unwrap();
-        Refused { status, rpc, says: says(&headers, body.as_bytes(), &Masker::new(["hunter22".to_owned()])) }
+        Refused::of(status, &headers, body.as_bytes(), &Masker::new(["hunter22".to_owned()]))
     }
 
     fn rpc(code: i64) -> String {
@@ -214,6 +245,22 @@ mod tests {
         assert!(!refused(400, &[], &rpc(-32601)).tells_modern());
         assert!(!refused(404, &[], "").tells_modern());
         assert!(!refused(400, &[], &rpc(-32000)).tells_modern());
+    }
+
+    #[test]
+    fn a_session_is_forgotten_only_where_the_answer_surely_says_so() {
+        let rpc = |id: &str, code: i64, message: &str| {
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"{message}"}}}}"#)
+        };
+        let said = |status, body: &str| refused(status, &[], body).forgot_session();
+        assert!(said(404, ""));
+        assert!(said(400, &rpc("null", -32000, "Bad Request: No valid session ID provided")));
+        assert!(said(400, &rpc("\"server-error\"", -32600, "Session not found")));
+        assert!(said(400, "Invalid session"));
+        assert!(!said(500, "Invalid session"));
+        assert!(!said(400, "no such file"));
+        assert!(!said(400, &rpc("7", -32602, "Invalid session: log in to the shop first")), "an answer of a tool");
+        assert!(!said(400, &rpc("null", -32020, "invalid session header")), "a modern error");
     }
 
     #[test]

@@ -3,14 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use caribou_core::bounds::MAX_REMEMBERED_SERVERS;
 use caribou_core::config::Remote;
 use caribou_core::ids::ServerName;
 
 use super::client::client;
 use super::mirrors::Mirrors;
-
-/// More servers than any configuration holds; beyond it what was learnt is dropped and learnt again.
-const MAX_SERVERS: usize = 10_000;
 
 /// Shared by all remote sessions of the process.
 pub(crate) struct Remotes {
@@ -36,7 +34,7 @@ impl Remotes {
         {
             return Arc::clone(mirrors);
         }
-        if known.len() >= MAX_SERVERS {
+        if known.len() >= MAX_REMEMBERED_SERVERS {
             known.clear();
         }
         let mirrors = Arc::new(Mirrors::default());

@@ -87,6 +87,7 @@ async fn listen(exchange: &Exchange, place: &mut Place) -> Heard {
         status if status.is_success() && is_event_stream(response.headers()) => {}
         // The session is lost, the server is in trouble, or asks for patience: all pass.
         StatusCode::NOT_FOUND if live.session.is_some() => return nothing,
+        StatusCode::BAD_REQUEST if live.session.is_some() && place.was_open => return nothing,
         StatusCode::TOO_MANY_REQUESTS => return nothing,
         status if status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED => return nothing,
         _ => return Heard::NotOffered,

@@ -38,7 +38,7 @@ impl StdioChannel {
         let Launched { child, stdin, stdout, stderr } = launched;
         let name: Arc<str> = opening.server.name.as_str().into();
         let masker = opening.server.masker.clone();
-        let (pending, writer) = (Pending::new(&name), Writer::new(stdin));
+        let (pending, writer) = (opening.asks.pending(), Writer::new(stdin));
         let (tail, signs) = (StderrTail::new(&name, masker.clone()), Signs::new());
         let reader = Reader {
             server: Arc::clone(&name),

@@ -136,6 +136,7 @@ mod tests {
 
     #[test]
     fn a_thread_has_its_own_files_and_temporary_folder_unless_the_operator_set_them() {
+        // Contract 4.6, `TMPDIR`, `TMP`, `TEMP`.
         let boot = BootId::new("boot-1");
         let launcher = Launcher { host: Arc::new(DirectHost), inherit_env: [].into(), grace: Duration::ZERO, boot };
         let stdio = Stdio {

@@ -35,7 +35,7 @@ pub(crate) async fn open(
     match attempt(launcher, stdio, opening, stop.as_mut()).await {
         Err(Failure::LostByProbe(error)) => {
             debug!(server = %opening.server.name, %error, "it ended at a probe; starting it again without one");
-            opening.eras.learn(&opening.server, Era::Legacy);
+            opening.eras.learn(&opening.server, Era::Legacy, None);
             attempt(launcher, stdio, opening, stop).await.inspect_err(|_| opening.eras.forget(&opening.server))
         }
         settled => settled,

@@ -1,13 +1,14 @@
 //! A child's stdout: one message a line, handed to whoever it is for.
 //!
-//! Owns what happens to each line. Noise is skipped, counted and shown once (invariant O3 holds for what is shown);
-//! it never ends the session and is never forwarded. The one reading task of a session never waits for a write.
+//! Owns what happens to each line. Noise is skipped, told as an oddity and shown once (invariant O3 holds for what is
+//! shown); it never ends the session and is never forwarded. The one reading task of a session never waits for a write.
 
 use std::sync::Arc;
 
 use caribou_core::masker::Masker;
+use caribou_ports::mcp::Oddity;
 use tokio::io::AsyncRead;
-use tracing::{debug, warn};
+use tracing::debug;
 
 use super::writer::Writer;
 use crate::server_asks::{Listeners, ServerAsks};
@@ -38,28 +39,24 @@ impl Reader {
     /// Reads `stdout` to its end. A line of more than `limit` bytes ends it.
     pub(crate) async fn run(self, stdout: impl AsyncRead + Unpin + Send + Sync + 'static, limit: usize) -> ReadingEnd {
         let mut lines = LineReader::new(stdout, limit);
-        let mut noise = 0_u64;
-        let end = loop {
+        let mut was_shown = false;
+        loop {
             match lines.next().await {
-                Ok(Some(line)) => each_message(line, |message| self.route(message, &mut noise)),
+                Ok(Some(line)) => each_message(line, |message| self.route(message, &mut was_shown)),
                 Ok(None) => {
                     // Before the last answer: whoever hears it may call again at once, and nobody would read that.
                     self.pending.ending("the server closed its stdout");
                     if let Some(line) = lines.rest() {
-                        each_message(line, |message| self.route(message, &mut noise));
+                        each_message(line, |message| self.route(message, &mut was_shown));
                     }
                     break ReadingEnd::Closed;
                 }
                 Err(error) => break ReadingEnd::GaveUp { error, _stdout: Box::new(lines) },
             }
-        };
-        if noise > 0 {
-            debug!(server = %self.server, lines = noise, "skipped what was no JSON-RPC on stdout");
         }
-        end
     }
 
-    fn route(&self, message: Message<'_>, noise: &mut u64) {
+    fn route(&self, message: Message<'_>, was_shown: &mut bool) {
         match message {
             Message::Response { id, outcome } => self.pending.settle(id, outcome),
             Message::Request { id, method, .. } => self.writer.post(self.asks.answer(id, &method)),
@@ -67,10 +64,10 @@ impl Reader {
                 self.asks.notice(&method, params, Listeners::Shared(&self.pending));
             }
             Message::Noise(text) => {
-                *noise += 1;
-                if *noise == 1 {
+                self.asks.odd(Oddity::NotAMessage);
+                if !std::mem::replace(was_shown, true) {
                     let text = excerpt(text, &self.masker);
-                    warn!(server = %self.server, text, "stdout holds something else than JSON-RPC; skipped");
+                    debug!(server = %self.server, text, "stdout holds something else than JSON-RPC; skipped");
                 }
             }
         }

@@ -9,7 +9,9 @@ use caribou_core::era::Protocol;
 use caribou_core::ids::BootId;
 use caribou_core::masker::Masker;
 use caribou_ports::guard::Exit;
-use caribou_ports::mcp::{CallError, Connector, OpenError, OpenSession, Progress, Session, SessionEvent, ToolCall};
+use caribou_ports::mcp::{
+    CallError, Connector, Oddity, OpenError, OpenSession, Progress, Session, SessionEvent, ToolCall,
+};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
 
@@ -159,6 +161,11 @@ for m in messages():
     assert_eq!(called(&session, "last").await.expect("answered"), "last words");
     let late = called(&session, "late").await.expect_err("nobody reads it any more");
     assert!(matches!(late, CallError::Disconnected { sent: false, .. }), "{late}");
+    let told = fake.events.lock().unwrap();
+    assert!(
+        [Oddity::NotAMessage, Oddity::TextId].iter().all(|&odd| told.contains(&SessionEvent::Oddity(odd))),
+        "{told:?}"
+    );
 }
 
 #[tokio::test]
@@ -177,6 +184,7 @@ async fn a_crash_at_start_is_told_at_once_with_exit_and_masked_stderr() {
 
 #[tokio::test]
 async fn an_exit_fails_all_calls_even_while_a_grandchild_holds_stdout() {
+    // Contract 4.4, disconnect predicate.
     let fake = Fake::python(
         "import subprocess\nchild = subprocess.Popen(['sleep', '600'])\nfor m in messages():\n\
          \x20 if m.get('params', {}).get('name') == 'pid': text(m['id'], str(child.pid))\n\
@@ -287,6 +295,7 @@ async fn a_flood_on_stderr_without_a_line_end_blocks_nobody() {
 
 #[tokio::test]
 async fn a_mute_server_fails_at_its_bound_naming_what_was_awaited() {
+    // Contract 4.5, `session_init_timeout`.
     let fake = Fake::python(
         "seen(str(os.getpid()))\nsys.stderr.write('still thinking\\n')\nsys.stderr.flush()\n__import__('signal').pause()",
     );
@@ -300,6 +309,7 @@ async fn a_mute_server_fails_at_its_bound_naming_what_was_awaited() {
 
 #[tokio::test]
 async fn an_abandoned_bring_up_is_undone_before_it_is_told() {
+    // Contract 4.3, cancelled during init.
     let fake = Fake::python("seen(str(os.getpid()))\n__import__('signal').pause()");
     let (abandon, abandoned) = tokio::sync::oneshot::channel::<()>();
     let abandoned = Box::pin(async { drop(abandoned.await) });

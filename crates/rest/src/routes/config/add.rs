@@ -20,8 +20,12 @@ use crate::router::Replica;
     tag = "configuration",
     params(Condition),
     request_body = WrittenServers,
-    responses((status = 200, description = "The servers as they are stored now", body = StoredServers), BodyProblems,
-        ChangeProblems),
+    responses(
+        (status = 200, description = "The servers as they are stored now", body = StoredServers,
+            headers(("ETag" = String, description = "Names what is stored"))),
+        BodyProblems,
+        ChangeProblems,
+    ),
 )]
 pub(crate) async fn add_servers(
     State(replica): State<Arc<Replica>>,

@@ -95,6 +95,7 @@ impl IntoResponses for ReadProblems {
             ("400", "`invalid`: what is stored is no configuration; `detail` names line and column"),
             ("500", "A fault of Caribou; its log says more under the same request id"),
             ("503", "`unavailable`: the file cannot be read, or this replica follows none"),
+            ("504", "`timeout`: other changes or the disk take too long"),
         ])
     }
 }
@@ -118,7 +119,7 @@ impl IntoResponses for ChangeProblems {
             (
                 "500",
                 "`unavailable`: nothing was written; `outcome_unknown`: it may have been; `config_changed`: it was, and \
-                 is not in force",
+                 `detail` says whether it is in force",
             ),
         ])
     }

@@ -17,7 +17,11 @@ use crate::router::Replica;
     get,
     path = "/api/mcp/config",
     tag = "configuration",
-    responses((status = 200, description = "The servers", body = StoredServers), ReadProblems),
+    responses(
+        (status = 200, description = "The servers", body = StoredServers,
+            headers(("ETag" = String, description = "Names what is stored; absent while nothing is"))),
+        ReadProblems,
+    ),
 )]
 pub(crate) async fn read_config(State(replica): State<Arc<Replica>>) -> Result<Response, Problem> {
     replica.runtime.read_config().await.map(stored).map_err(not_read)

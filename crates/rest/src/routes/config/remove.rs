@@ -24,7 +24,8 @@ pub(crate) const PATH: &str = "/api/mcp/config/servers/{*name}";
     tag = "configuration",
     params(("name" = String, Path, description = "Its name; slashes may stand in it as they are"), Condition),
     responses(
-        (status = 200, description = "The servers as they are stored now", body = StoredServers),
+        (status = 200, description = "The servers as they are stored now", body = StoredServers,
+            headers(("ETag" = String, description = "Names what is stored"))),
         (status = 404, description = "`not_found`: no server has this name", body = ProblemBody<'static>),
         ParameterProblems,
         ChangeProblems,

@@ -36,8 +36,12 @@ pub(crate) struct WrittenServers {
     tag = "configuration",
     params(Condition),
     request_body = WrittenServers,
-    responses((status = 200, description = "The servers as they are stored now", body = StoredServers), BodyProblems,
-        ChangeProblems),
+    responses(
+        (status = 200, description = "The servers as they are stored now", body = StoredServers,
+            headers(("ETag" = String, description = "Names what is stored"))),
+        BodyProblems,
+        ChangeProblems,
+    ),
 )]
 pub(crate) async fn replace_config(
     State(replica): State<Arc<Replica>>,

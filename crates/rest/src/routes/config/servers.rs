@@ -48,6 +48,7 @@ mod tests {
 
     #[test]
     fn servers_keep_their_order_and_must_be_objects_of_distinct_names() {
+        // Contract 2.2, PUT and POST, 422.
         let servers = read(r#"{"z": {"command": "x"}, "a": {}}"#).unwrap();
         assert_eq!(servers.keys().collect::<Vec<_>>(), ["z", "a"]);
         for wrong in ["[]", r#"{"a": 1}"#, r#"{"a": null}"#, r#"{"a": {}, "a": {}}"#] {

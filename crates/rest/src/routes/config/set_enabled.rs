@@ -37,7 +37,8 @@ pub(crate) struct Switch {
     params(Condition),
     request_body = Switch,
     responses(
-        (status = 200, description = "The servers as they are stored now", body = StoredServers),
+        (status = 200, description = "The servers as they are stored now", body = StoredServers,
+            headers(("ETag" = String, description = "Names what is stored"))),
         (status = 404, description = "`not_found`: no server has this name", body = ProblemBody<'static>),
         BodyProblems,
         ChangeProblems,

@@ -60,10 +60,12 @@ pub(crate) struct CallRequest {
     #[schema(value_type = Option<String>)]
     _tool_call_id: IgnoredAny,
     /// `config.context.secrets` holds the secrets of this request. They are dropped while the body is read: never
-    /// stored, logged or sent on.
-    #[serde(default, rename = "config")]
+    /// stored, logged or sent on. Its `metadata` must hold no `auth_token`.
     #[schema(value_type = Option<Object>, example = json!({"context": {"secrets": {"API_KEY": "..."}}}))]
-    _config: IgnoredAny,
+    config: Option<CallConfig>,
+    /// What a caller notes of its run. Not used; must hold no `auth_token`, since metadata is kept and shown.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Metadata>,
     /// The longest this call may take, in seconds. Bounds of server and replica hold besides.
     #[schema(exclusive_minimum = 0)]
     timeout: Option<f64>,
@@ -72,6 +74,26 @@ pub(crate) struct CallRequest {
     /// With `format: agent`: whether text in it that imitates the framework's own prompt sections is made harmless.
     /// Absent: true.
     neutralise: Option<bool>,
+}
+
+/// What is read of `config`; the secrets in it are not.
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct CallConfig {
+    metadata: Option<Metadata>,
+}
+
+/// What is read of metadata: whether a credential was put where none belongs (contract 2.4).
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct Metadata {
+    #[serde(default, deserialize_with = "is_there")]
+    auth_token: bool,
+}
+
+/// What is there counts whatever it is, `null` included.
+fn is_there<'de, D: Deserializer<'de>>(member: D) -> Result<bool, D::Error> {
+    IgnoredAny::deserialize(member).map(|_| true)
 }
 
 /// What a call is answered with.
@@ -86,6 +108,10 @@ enum Format {
 
 impl CallRequest {
     fn into_call(self, request_id: RequestId) -> Result<CallTool, Problem> {
+        let of_config = self.config.and_then(|config| config.metadata);
+        if [self.metadata, of_config].into_iter().flatten().any(|metadata| metadata.auth_token) {
+            return Err(Problem::invalid("metadata may not hold `auth_token`: put it into `config.context.secrets`"));
+        }
         Ok(CallTool {
             name: self.name,
             arguments: self.arguments,

@@ -1,9 +1,10 @@
 //! A server inside this process: behind a connector, no process, no socket.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use caribou_core::config::{Routing, ServerConfig, ServerEntry, Stdio, Transport};
-use caribou_core::era::{Era, Protocol};
+use caribou_core::config::{Routing, ServerConfig, ServerEntry, Source, parse};
+use caribou_core::era::Era;
 use caribou_core::ids::BootId;
 use caribou_ports::BoxFuture;
 use caribou_ports::mcp::{
@@ -14,7 +15,8 @@ use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
 /// What the tests steer the server by, and what it tells them. Its tools: `echo` answers with its arguments as they
-/// came, `wait` reports twice and answers when told to, `flood` reports a thousand times at once, `refuse` answers with a JSON-RPC error.
+/// came, `wait` reports twice and answers when told to, `flood` reports a thousand times at once,
+/// `refuse` answers with a JSON-RPC error.
 #[derive(Clone, Default)]
 pub(crate) struct FakeServer {
     /// Lets one `wait` answer.
@@ -33,29 +35,10 @@ pub(crate) async fn replica(server: &FakeServer, options: Options) -> Runtime {
 }
 
 fn config(server: &FakeServer) -> ServerConfig {
-    ServerConfig {
-        name: "fake".into(),
-        enabled: true,
-        transport: Transport::Stdio(Stdio { command: "fake".into(), ..Stdio::default() }),
-        description: String::new(),
-        routing: server.routing.clone(),
-        tools: vec![],
-        tool_name_prefix: false,
-        tool_call_timeout: None,
-        tool_call_idle_timeout: None,
-        session_init_timeout: None,
-        oauth: None,
-        user_auth: None,
-        headers_from_context: None,
-        task_toolsets: vec![],
-        protocol: Protocol::Auto,
-        client_capabilities: Default::default(),
-        max_tool_result_bytes: None,
-        allowed_redirect_origins: vec![],
-        message_url: None,
-        masker: Default::default(),
-        extra: Default::default(),
-    }
+    let text = br#"{"mcpServers": {"fake": {"command": "fake", "tool_name_prefix": false}}}"#;
+    let document = parse(&Source { file: Path::new("/test.json"), text }, &|_| None).expect("a document");
+    let config = ServerConfig::clone(document.servers[0].config.as_ref().expect("a server"));
+    ServerConfig { routing: server.routing.clone(), ..config }
 }
 
 pub(crate) fn raw(text: impl Into<String>) -> Box<RawValue> {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use caribou_core::failure::Code;
-use caribou_ports::mcp::{CallError, Progress, Session};
+use caribou_ports::mcp::{CallError, Oddity, Progress, Session, SessionEvent};
 use serde_json::{Value, json};
 
 use super::fake::{Client, Fake, call, empty, event, legacy, stream, text, tool, with};
@@ -42,6 +42,24 @@ async fn json_and_event_stream_answers_pass_byte_for_byte() {
     .await;
     assert_eq!(call(&session, "json").await.unwrap(), RESULT);
     assert_eq!(call(&session, "stream").await.unwrap(), RESULT);
+}
+
+#[tokio::test]
+async fn what_strays_from_the_protocol_in_an_answer_is_told() {
+    let fake = Fake::start(|seen| {
+        legacy(seen).unwrap_or_else(|| {
+            let id = seen.body["id"].to_string();
+            let messages = ["hello".to_owned(), raw_answer(&json!(4711), "{}"), raw_answer(&json!(id), "{}")]
+                .map(|m| format!("data: {m}\n\n"));
+            text(200, "text/event-stream", messages.concat())
+        })
+    })
+    .await;
+    let client = Client::new();
+    let session = client.open(&fake.url()).await.unwrap();
+    assert_eq!(call(&session, "x").await.unwrap(), "{}");
+    let told = [Oddity::NotAMessage, Oddity::UnknownAnswer, Oddity::TextId].map(SessionEvent::Oddity);
+    assert_eq!(*client.events.lock().unwrap(), told);
 }
 
 #[tokio::test]
@@ -110,14 +128,14 @@ async fn a_stream_with_ids_is_resumed_where_it_broke() {
 #[tokio::test]
 async fn a_stream_that_brings_nothing_on_resumes_is_given_up() {
     let fake = Fake::start(|seen| match seen.method.as_str() {
-        "GET" => text(200, "text/event-stream", ""),
+        "GET" => text(200, "text/event-stream", "id: e-1\nretry: 0\ndata:\n\n"),
         _ => legacy(seen).unwrap_or_else(|| text(200, "text/event-stream", "id: e-1\nretry: 0\ndata:\n\n")),
     })
     .await;
     let session = Client::new().open(&fake.url()).await.unwrap();
     let error = call(&session, "poll").await.unwrap_err();
     assert!(matches!(error, CallError::StreamEnded(_)), "{error}");
-    assert_eq!(fake.seen().iter().filter(|seen| seen.header("last-event-id") == Some("e-1")).count(), 5);
+    assert_eq!(fake.seen().iter().filter(|seen| seen.header("last-event-id") == Some("e-1")).count(), 6);
 }
 
 #[tokio::test]

@@ -107,11 +107,33 @@ async fn a_server_that_refuses_our_revision_is_offered_the_best_it_names() {
             }
         })
         .await;
-        let session = Client::new().open(&fake.url()).await.unwrap();
+        let client = Client::new();
+        let offers = || fake.asked().iter().filter(|asked| *asked == "initialize").count();
+        let session = client.open(&fake.url()).await.unwrap();
         assert_eq!(session.facts().version, "2025-06-18");
-        let offers = fake.asked().iter().filter(|asked| *asked == "initialize").count();
-        assert_eq!(offers, 2, "{body}");
+        assert_eq!(offers(), 2, "{body}");
+        client.open(&fake.url()).await.unwrap();
+        assert_eq!(offers(), 3, "what it agreed to is offered at once: {body}");
     }
+}
+
+#[tokio::test]
+async fn a_server_that_no_longer_speaks_what_it_agreed_to_is_asked_again() {
+    let speaks = Arc::new(std::sync::Mutex::new("2025-06-18"));
+    let upgraded = Arc::clone(&speaks);
+    let fake = Fake::start(move |seen| {
+        let speaks = *upgraded.lock().unwrap();
+        match (seen.rpc(), seen.body["params"]["protocolVersion"].as_str()) {
+            ("initialize", Some(offered)) if offered != speaks && speaks == "2025-11-25" => empty(400),
+            ("initialize", _) => result(seen, initialized(speaks)),
+            _ => legacy(seen).unwrap(),
+        }
+    })
+    .await;
+    let client = Client::new();
+    client.open(&fake.url()).await.unwrap();
+    *speaks.lock().unwrap() = "2025-11-25";
+    assert_eq!(client.open(&fake.url()).await.unwrap().facts().version, "2025-11-25");
 }
 
 #[tokio::test]

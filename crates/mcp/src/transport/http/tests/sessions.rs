@@ -3,14 +3,15 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
+use axum::response::Response;
 use caribou_ports::mcp::{CallError, Session, SessionEvent};
 use http::Method;
 use serde_json::json;
 
-use super::fake::{Client, Fake, PATIENCE, Seen, call, empty, initialized, legacy, result, stream, tool, with};
+use super::fake::{Client, Fake, PATIENCE, Seen, call, empty, initialized, legacy, result, stream, text, tool, with};
 
-/// A server that knows the sessions in `known` and gives them the ids s-1, s-2, …
-async fn server(known: Arc<Mutex<HashSet<String>>>, may_reopen: bool) -> Fake {
+/// A server that knows the sessions in `known` and gives them the ids s-1, s-2, …; others are `gone`.
+async fn server(known: Arc<Mutex<HashSet<String>>>, may_reopen: bool, gone: fn() -> Response) -> Fake {
     let given = Mutex::new(0);
     Fake::start(move |seen: &Seen| {
         let named = seen.header("mcp-session-id");
@@ -28,7 +29,7 @@ async fn server(known: Arc<Mutex<HashSet<String>>>, may_reopen: bool) -> Fake {
                 with(result(seen, initialized("2025-11-25")), "mcp-session-id", &id)
             }
             (_, _, None) => empty(400),
-            (_, _, Some(id)) if !known.contains(id) => empty(404),
+            (_, _, Some(id)) if !known.contains(id) => gone(),
             (&Method::DELETE, _, Some(id)) => {
                 known.remove(id);
                 empty(200)
@@ -42,23 +43,28 @@ async fn server(known: Arc<Mutex<HashSet<String>>>, may_reopen: bool) -> Fake {
 
 #[tokio::test]
 async fn a_forgotten_session_is_opened_once_for_all_and_the_calls_go_again() {
-    let known = Arc::new(Mutex::new(HashSet::new()));
-    let fake = server(Arc::clone(&known), true).await;
-    let client = Client::new();
-    let session = client.open(&fake.url()).await.unwrap();
-    assert!(session.facts().stateful);
-    assert_eq!(call(&session, "x").await.unwrap(), r#"{"session":"s-1"}"#);
-    known.lock().unwrap().clear();
-    let answers = futures::future::join_all((0..10).map(|_| call(&session, "x"))).await;
-    assert!(answers.iter().all(|answer| answer.as_ref().unwrap() == r#"{"session":"s-2"}"#), "{answers:?}");
-    assert_eq!(fake.asked().iter().filter(|asked| *asked == "initialize").count(), 2);
-    assert_eq!(*client.events.lock().unwrap(), [SessionEvent::Reopened]);
+    const IN_WORDS: &str =
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID provided"}}"#;
+    let answers: [fn() -> Response; 2] = [|| empty(404), || text(400, "application/json", IN_WORDS)];
+    for gone in answers {
+        let known = Arc::new(Mutex::new(HashSet::new()));
+        let fake = server(Arc::clone(&known), true, gone).await;
+        let client = Client::new();
+        let session = client.open(&fake.url()).await.unwrap();
+        assert!(session.facts().stateful);
+        assert_eq!(call(&session, "x").await.unwrap(), r#"{"session":"s-1"}"#);
+        known.lock().unwrap().clear();
+        let answers = futures::future::join_all((0..10).map(|_| call(&session, "x"))).await;
+        assert!(answers.iter().all(|answer| answer.as_ref().unwrap() == r#"{"session":"s-2"}"#), "{answers:?}");
+        assert_eq!(fake.asked().iter().filter(|asked| *asked == "initialize").count(), 2);
+        assert_eq!(*client.events.lock().unwrap(), [SessionEvent::Reopened]);
+    }
 }
 
 #[tokio::test]
 async fn a_session_that_is_forgotten_twice_is_reported() {
     let known = Arc::new(Mutex::new(HashSet::new()));
-    let fake = server(Arc::clone(&known), false).await;
+    let fake = server(Arc::clone(&known), false, || empty(404)).await;
     let session = Client::new().open(&fake.url()).await.unwrap();
     known.lock().unwrap().clear();
     let error = call(&session, "x").await.unwrap_err();
