@@ -1,7 +1,8 @@
 //! The root of the supervision tree and the long-lived roles below it.
 //!
 //! A role that fails is started anew: the registry without its sessions, which were its linked children, the
-//! catalogue without its cache, the configuration with what is in force. Whoever holds a [`Role`] reaches the one now in office.
+//! catalogue without its cache, the configuration with what is in force. Whoever holds a [`Role`] reaches the
+//! one now in office.
 
 use std::sync::{Arc, PoisonError, RwLock};
 

@@ -30,7 +30,7 @@ const LONG_VALUE: usize = 8;
 
 /// Whether a key names a secret: `refreshToken` and `OPENAI_API_KEY` do, `cwd` and `customFlag` do not
 /// (contract 1.12).
-pub fn is_secret_shaped(key: &str) -> bool {
+pub(super) fn is_secret_shaped(key: &str) -> bool {
     let snake = format!("_{}_", snake_case(key));
     SECRET_WORDS.iter().any(|word| snake.contains(&format!("_{word}_")))
 }

@@ -67,7 +67,6 @@ pub use change::{Touch, touch};
 pub use document::{Document, Source, check, parse};
 pub use etag::{ETag, IfMatch};
 pub use json_text::MAX_DOCUMENT_BYTES;
-pub use mask::is_secret_shaped;
 pub use merge::MaskedValue;
 pub use problem::{Problem, Severity};
 pub use server::{

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 ///
 /// `None` for every other scheme, for a URI that is malformed, relative or empty, and for a relative path without
 /// `base`.
-pub fn local_path(reference: &str, base: Option<&Path>) -> Option<PathBuf> {
+pub(super) fn local_path(reference: &str, base: Option<&Path>) -> Option<PathBuf> {
     let path = match reference.split_once(':') {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("file") => return path_of_file_uri(rest),
         Some((scheme, _)) if is_scheme(scheme) => return None,

@@ -12,7 +12,6 @@ mod snapshot;
 mod tokens;
 
 pub use content::{AgentResult, Artifact, Block, Payload, Source};
-pub use local_path::local_path;
 pub use neutralise::neutralise;
 pub use references::{ChangedFile, References, Resolve};
 pub use snapshot::{Snapshot, Stamp, is_reserved_folder};

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 ///
 /// Characters outside the charset become `_`. Where that makes two names equal, the one that needed no change keeps
 /// it and every other gets a short hash of its raw name, so that a name does not depend on the order of the list.
-pub fn visible_names(server: &str, raw_names: &[&str], prefixed: bool) -> Vec<String> {
+pub(super) fn visible_names(server: &str, raw_names: &[&str], prefixed: bool) -> Vec<String> {
     let plain: Vec<String> = raw_names.iter().map(|raw| mended(&with_prefix(server, raw, prefixed))).collect();
     let mut takers: HashMap<&str, usize> = HashMap::new();
     for name in &plain {

@@ -76,6 +76,20 @@ impl Gateway {
         }
     }
 
+    /// Opens the replica that these arguments name, asks it, and closes it again whatever came of it.
+    ///
+    /// # Errors
+    /// As [`Gateway::open`], and those of `ask`.
+    pub(super) async fn once<T>(
+        target: &Target,
+        ask: impl AsyncFnOnce(&Self) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let gateway = Self::open(target).await?;
+        let answer = ask(&gateway).await;
+        gateway.close().await;
+        answer
+    }
+
     fn remote(url: &reqwest::Url) -> anyhow::Result<Self> {
         if !matches!(url.scheme(), "http" | "https") {
             bail!(Usage("the address of a replica starts with http:// or https://"));

@@ -36,10 +36,8 @@ struct Server {
 }
 
 pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let gateway = Gateway::open(&arguments.target).await?;
-    let answer = output::wait("asking the servers", ask(&gateway)).await;
-    gateway.close().await;
-    let answer = answer?;
+    let asked = async |gateway: &Gateway| output::wait("asking the servers", ask(gateway)).await;
+    let answer = Gateway::once(&arguments.target, asked).await?;
     if arguments.target.json {
         output::line(String::from_utf8_lossy(&answer))?;
         return Ok(ExitCode::SUCCESS);

@@ -108,10 +108,8 @@ async fn asked_of_a_replica(
     if target.server.is_none() {
         output::note("no replica is named (--server or CARIBOU_SERVER): a new process has no sessions");
     }
-    let gateway = Gateway::open(target).await?;
-    let answer = ask(&gateway).await;
-    gateway.close().await;
-    Ok(String::from_utf8_lossy(&answer?).into_owned())
+    let answer = Gateway::once(target, ask).await?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
 fn row(session: Session) -> [String; 8] {

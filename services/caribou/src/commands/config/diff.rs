@@ -39,10 +39,7 @@ struct Difference<'d> {
 
 pub(in crate::commands) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let proposed = read(&arguments.file)?;
-    let gateway = Gateway::open(&arguments.target).await?;
-    let stored = Stored::read(&gateway).await;
-    gateway.close().await;
-    let stored = stored?;
+    let stored = Gateway::once(&arguments.target, Stored::read).await?;
     let found = differences(&stored.servers, &proposed);
     if arguments.target.json {
         output::line(serde_json::to_string(&found)?)?;

@@ -19,10 +19,7 @@ pub(in crate::commands) struct Arguments {
 }
 
 pub(in crate::commands) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let gateway = Gateway::open(&arguments.target).await?;
-    let stored = Stored::read(&gateway).await;
-    gateway.close().await;
-    let stored = stored?;
+    let stored = Gateway::once(&arguments.target, Stored::read).await?;
     match &arguments.name {
         Some(name) => output::line(format_args!("{:#}", Value::Object(stored.server(name)?.clone())))?,
         None if arguments.target.json => output::line(String::from_utf8_lossy(&stored.text))?,

@@ -24,10 +24,10 @@ struct Answer {
 
 pub(in crate::commands) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let target = &arguments.target;
-    let gateway = Gateway::open(target).await?;
-    let answer = output::wait("closing the sessions", gateway.post("/api/mcp/cache/reset", String::new())).await;
-    gateway.close().await;
-    let answer = answer?;
+    let answer = Gateway::once(target, async |gateway| {
+        output::wait("closing the sessions", gateway.post("/api/mcp/cache/reset", String::new())).await
+    })
+    .await?;
     if target.json {
         output::line(String::from_utf8_lossy(&answer))?;
         return Ok(ExitCode::SUCCESS);

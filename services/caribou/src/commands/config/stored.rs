@@ -63,10 +63,7 @@ pub(super) async fn change(
     make: impl AsyncFnOnce(&Gateway) -> anyhow::Result<Bytes>,
     done: &str,
 ) -> anyhow::Result<()> {
-    let gateway = Gateway::open(target).await?;
-    let answer = make(&gateway).await;
-    gateway.close().await;
-    let answer = answer?;
+    let answer = Gateway::once(target, make).await?;
     if target.json {
         output::line(String::from_utf8_lossy(&answer))?;
     } else {

@@ -77,10 +77,10 @@ pub(in crate::commands) async fn run(arguments: Arguments) -> anyhow::Result<Exi
         timeout: arguments.timeout,
     };
     let body = serde_json::to_string(&call)?;
-    let gateway = Gateway::open(&arguments.target).await?;
-    let answer = output::wait("waiting for the tool", ask(&gateway, body, arguments.progress)).await;
-    gateway.close().await;
-    let answer = answer?;
+    let answer = Gateway::once(&arguments.target, async |gateway| {
+        output::wait("waiting for the tool", ask(gateway, body, arguments.progress)).await
+    })
+    .await?;
     let called: Called = serde_json::from_str(&answer)?;
     output::line(if arguments.target.json { answer } else { called.result.text() })?;
     if called.session.is_some_and(|session| session.restarted) {

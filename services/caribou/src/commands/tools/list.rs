@@ -60,10 +60,10 @@ impl Listed {
 }
 
 pub(in crate::commands) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let gateway = Gateway::open(&arguments.target).await?;
-    let answer = output::wait("asking the servers for their tools", gateway.get("/api/mcp/tools")).await;
-    gateway.close().await;
-    let answer = answer?;
+    let answer = Gateway::once(&arguments.target, async |gateway| {
+        output::wait("asking the servers for their tools", gateway.get("/api/mcp/tools")).await
+    })
+    .await?;
     let listing: Listing = serde_json::from_slice(&answer)?;
     if arguments.target.json {
         output::line(String::from_utf8_lossy(&answer))?;
