@@ -45,6 +45,10 @@ pub const BRIEF_LIVES_REMEMBERED: Duration = Duration::from_secs(60);
 /// How long a caller waits for one of our own actors to look, or to take a change over; it goes on with what is known.
 pub const ROLE_ANSWER: Duration = Duration::from_secs(5);
 
+/// Reads and changes of the stored configuration that wait for their turn; they are a person's or a deployment's, and
+/// more at once means a loop. Beyond it the answer is `busy` at once.
+pub const MAX_CONFIG_REQUESTS: usize = 64;
+
 /// Reading or changing the stored configuration, the changes before it included. Longer than the write of a file and
 /// the two steps that put it in force, so that running out of it means a queue or a fault.
 pub const CONFIG_ANSWER: Duration = Duration::from_secs(60);

@@ -59,8 +59,10 @@ impl Runtime {
     /// `unavailable` when this replica follows no configuration or cannot read it, `invalid` when it is no document,
     /// `timeout` when other changes or the disk take too long.
     pub async fn read_config(&self) -> Result<ConfigView, VerbError> {
+        let desk = self.desk()?;
+        let _turn = desk.turn()?;
         let (done, answer) = oneshot::channel();
-        let _ = self.desk()?.role.cast(ConfigurationMessage::Read { done });
+        let _ = desk.role.cast(ConfigurationMessage::Read { done });
         match timeout(CONFIG_ANSWER, answer).await {
             Ok(answer) => answer.map_err(|_| stopping())?,
             Err(_) => Err(late(Code::Timeout, "the configuration was not read")),
@@ -75,8 +77,10 @@ impl Runtime {
     /// `outcome_unknown`: the write broke off midway, or takes too long and may still be made. `config_changed`: it was
     /// written, but is not in force or cannot be shown.
     pub async fn change_config(&self, change: ConfigChange, condition: IfMatch) -> Result<ConfigView, VerbError> {
+        let desk = self.desk()?;
+        let _turn = desk.turn()?;
         let (done, answer) = oneshot::channel();
-        let _ = self.desk()?.role.cast(ConfigurationMessage::Change { change, condition, done });
+        let _ = desk.role.cast(ConfigurationMessage::Change { change, condition, done });
         match timeout(CONFIG_ANSWER, answer).await {
             Ok(answer) => answer.map_err(|_| stopping())?,
             Err(_) => Err(late(Code::OutcomeUnknown, "it is unknown whether the change is made: it was not done")),

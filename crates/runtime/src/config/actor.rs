@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use caribou_core::bounds;
 use caribou_core::config::{self, Document, IfMatch, Problem, Source};
@@ -10,7 +11,7 @@ use caribou_core::launch::Allowlist;
 use caribou_ports::config_source::{ConfigSource, ConfigSourceError, ConfigText, ResetMark, Variables};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde_json::Map;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
 use super::edit::written;
@@ -249,12 +250,27 @@ pub(crate) struct ConfigurationDesk {
     pub(crate) role: Role<ConfigurationMessage>,
     pub(crate) source: Arc<dyn ConfigSource>,
     pub(crate) stale: Staleness,
+    /// Taken before a message is sent, since mailboxes have no bound of their own (invariant B1).
+    turns: Arc<Semaphore>,
 }
 
 impl ConfigurationDesk {
     /// The callers' side of `configuration`, before its actor runs.
     pub(crate) fn new(configuration: &Configuration, metrics: Arc<Metrics>) -> Self {
-        Self { role: Role::vacant(), source: configuration.source.clone(), stale: Staleness::none(metrics) }
+        Self {
+            role: Role::vacant(),
+            source: configuration.source.clone(),
+            stale: Staleness::none(metrics),
+            turns: Arc::new(Semaphore::new(bounds::MAX_CONFIG_REQUESTS)),
+        }
+    }
+
+    /// A turn with the actor, kept until its answer is there.
+    pub(crate) fn turn(&self) -> Result<OwnedSemaphorePermit, VerbError> {
+        self.turns.clone().try_acquire_owned().map_err(|_| VerbError {
+            retry_after: Some(Duration::from_secs(1)),
+            ..VerbError::new(Code::Busy, "too many requests about the configuration wait already; try again")
+        })
     }
 
     /// Sees to it that what is stored is in force; costs one look at the file while nothing changed.

@@ -233,9 +233,9 @@ impl Registry {
             events: self.events(&handle),
             waiters,
         };
-        self.metrics.session_opening(&handle.server);
         match Actor::spawn_linked(None, SessionActor, birth, myself.get_cell()).await {
             Ok((actor, _)) => {
+                self.metrics.session_opening(&handle.server);
                 write(&self.directory).insert(key.clone(), handle.clone());
                 let held = Held { handle, actor, closing: false, successors: Vec::new(), gone: Vec::new() };
                 state.pool.held.insert(key, held);

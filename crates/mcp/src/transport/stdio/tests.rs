@@ -300,7 +300,7 @@ async fn a_mute_server_fails_at_its_bound_naming_what_was_awaited() {
         "seen(str(os.getpid()))\nsys.stderr.write('still thinking\\n')\nsys.stderr.flush()\n__import__('signal').pause()",
     );
     let error = fake.try_open(Some(Duration::from_secs(3))).await.err().expect("mute").to_string();
-    for part in ["`fake`", "of 1 s", "`initialize`", "still thinking"] {
+    for part in ["`fake`", "of 3 s", "`initialize`", "still thinking"] {
         assert!(error.contains(part), "{error}");
     }
     let pid = fake.seen(|lines| !lines.is_empty()).await[0].parse().expect("a pid");
