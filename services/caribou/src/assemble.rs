@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
-use caribou_core::config::{self, Document, Severity, Source};
+use caribou_core::config::{self, Document, Source};
 use caribou_core::ids::BootId;
 use caribou_core::launch::Allowlist;
 use caribou_mcp::{UpstreamOptions, Upstreams};
@@ -70,8 +70,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The servers that the settings lead to, with the file to follow and to change. What is odd about them goes to the
-/// log. A file that is searched for and not there may come later, by hand or by the first change.
+/// The servers that the settings lead to, with the file to follow and to change. A file that is searched for and not there may come later, by hand or by the first change.
 ///
 /// # Errors
 /// When the file was named and does not exist, or it cannot be read, or cannot be used at all.
@@ -88,7 +87,6 @@ pub(crate) async fn follow_servers(settings: &Settings) -> anyhow::Result<Config
             Document::default()
         }
     };
-    tell(&document);
     Ok(Configuration {
         file: file.place(),
         source: Arc::new(file),
@@ -96,19 +94,6 @@ pub(crate) async fn follow_servers(settings: &Settings) -> anyhow::Result<Config
         document,
         allowlist: Allowlist::from_env(&variable),
     })
-}
-
-fn tell(document: &Document) {
-    for problem in &document.problems {
-        match problem.severity {
-            Severity::Error => tracing::error!("{problem}"),
-            Severity::Warning => tracing::warn!("{problem}"),
-            Severity::Note => tracing::debug!("{problem}"),
-        }
-    }
-    for server in document.servers.iter().filter(|server| server.config.is_err()) {
-        tracing::error!(server = %server.name, "this server is left out until its configuration is mended");
-    }
 }
 
 fn refused(what: &str, problems: &[impl std::fmt::Display]) -> anyhow::Error {

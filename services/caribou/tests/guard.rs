@@ -140,7 +140,7 @@ async fn what_cannot_be_started_is_refused_by_name_without_arguments() {
     let missing = refused(&["no-such-server", "--token=secret"], None).await;
     assert_eq!(missing, "cannot start `no-such-server`: not found on PATH");
     let folder = refused(&["sh"], Some("/no/such/folder")).await;
-    assert_eq!(folder, "cannot start `sh`: its working directory does not exist");
+    assert_eq!(folder, "cannot start `sh`: its working directory /no/such/folder does not exist");
     let nul = refused(&["sh", "a\0b"], None).await;
     assert_eq!(nul, "cannot start `sh`: invalid input parameter");
     let long = "x".repeat(200_000);

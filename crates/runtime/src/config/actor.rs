@@ -18,6 +18,7 @@ use super::edit::written;
 use super::in_force::{Configured, InForce};
 use super::reconcile::{reconciled, renewed};
 use super::stale::{StaleConfig, Staleness, first_of};
+use super::tell::tell;
 use crate::api::change_config::{ConfigChange, ConfigView};
 use crate::catalog::Catalog;
 use crate::error::VerbError;
@@ -76,6 +77,7 @@ impl Actor for ConfigurationActor {
 
     async fn pre_start(&self, myself: ActorRef<Self::Msg>, (): ()) -> Result<Self::State, ActorProcessingErr> {
         let source = self.configuration.source.clone();
+        tell(&self.configuration.document, &[]);
         let watcher = tokio::spawn(async move {
             loop {
                 source.changed().await;
@@ -202,6 +204,7 @@ impl ConfigurationActor {
         let source = Source { file: &text.file, text: &text.text };
         let variables = &*self.configuration.variables;
         let document = config::parse(&source, &|name| variables(name))?;
+        tell(&document, &state.document.problems);
         let servers = document.servers.clone();
         // The chain of interceptors stands around every call: another one makes every server another one.
         self.put_in_force(if document.interceptors == state.document.interceptors {

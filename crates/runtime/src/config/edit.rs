@@ -35,8 +35,10 @@ fn judged(edited: &Edited, file: &Path, variables: &Variables, allowlist: &Allow
     for entry in &entries {
         let Ok(server) = &entry.config else { continue };
         if let Some(request) = Request::of(server) {
-            judge(&request, allowlist)
-                .map_err(|refusal| EditRefusal::Invalid(format!("MCP server '{}' {refusal}", entry.name)))?;
+            judge(&request, allowlist).map_err(|refusal| {
+                tracing::warn!(server = %entry.name, "a change is refused by the launch policy: the server {refusal}");
+                EditRefusal::Invalid(format!("MCP server '{}' {refusal}", entry.name))
+            })?;
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ mod edit;
 mod in_force;
 mod reconcile;
 mod stale;
+mod tell;
 
 pub use actor::Configuration;
 pub(crate) use actor::{ConfigurationActor, ConfigurationDesk, ConfigurationMessage};

@@ -1,6 +1,6 @@
 //! Whether what is stored is in force, and why not.
 //!
-//! Told to people in the log, once for each reason; to orchestrators by the health route; to monitoring by a gauge.
+//! Told to people in the log, once each time it begins; to orchestrators by the health route; to monitoring by a gauge.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -76,9 +76,17 @@ impl Staleness {
     pub(super) fn set(&self, stale: StaleConfig) {
         self.metrics.config_stale(true);
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
-        if now.as_ref().is_none_or(|known| known.reason != stale.reason) {
-            tracing::error!("the last good configuration stays in force: {}", stale.reason);
-            *now = Some(stale);
+        match now.as_mut() {
+            None => {
+                tracing::error!("the last good configuration stays in force: {}", stale.reason);
+                *now = Some(stale);
+            }
+            // A slow writer shows a document that is broken elsewhere with each piece it writes.
+            Some(known) if known.reason != stale.reason => {
+                tracing::debug!("the stored configuration still cannot be used: {}", stale.reason);
+                *known = StaleConfig { since: known.since, ..stale };
+            }
+            Some(_) => {}
         }
     }
 }

@@ -4,6 +4,7 @@
 //! the last word (a missing interpreter, a foreign format); the shim reports that. Messages name the program, never
 //! its arguments, its environment or its folder (invariant O3).
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use rustix::fs::{Access, access};
@@ -29,11 +30,16 @@ pub(super) fn shown(program: &str) -> String {
     program.chars().take(200).collect()
 }
 
-fn reason(program: &str, spawn: &Spawn) -> Option<&'static str> {
+fn reason(program: &str, spawn: &Spawn) -> Option<Cow<'static, str>> {
     let cwd = spawn.cwd.as_deref().unwrap_or(Path::new("."));
     if !cwd.is_dir() {
-        return Some("its working directory does not exist");
+        let fault = if cwd.exists() { "is not a folder" } else { "does not exist" };
+        return Some(format!("its working directory {} {fault}", cwd.display()).into());
     }
+    missing(program, spawn, cwd).map(Cow::Borrowed)
+}
+
+fn missing(program: &str, spawn: &Spawn, cwd: &Path) -> Option<&'static str> {
     if program.contains('/') {
         return match find(&cwd.join(program)) {
             Found::Executable => None,
@@ -99,7 +105,7 @@ mod tests {
     #[test]
     fn a_missing_folder_and_a_plain_file_are_told_apart() {
         let folder = checked("sh", None, Some("/no/such/folder")).unwrap_err();
-        assert_eq!(folder, "cannot start `sh`: its working directory does not exist");
+        assert_eq!(folder, "cannot start `sh`: its working directory /no/such/folder does not exist");
         assert!(checked("/etc/passwd", None, None).unwrap_err().ends_with("it is not an executable file"));
         assert!(checked("/etc", None, None).unwrap_err().ends_with("it is not an executable file"));
         assert!(checked("", None, None).unwrap_err().contains("empty"));
