@@ -14,7 +14,7 @@ pub(super) fn tell(document: &Document, before: &[Problem]) {
         match problem.severity {
             Severity::Error => tracing::error!("{problem}"),
             Severity::Warning => tracing::warn!("{problem}"),
-            Severity::Note => tracing::debug!("{problem}"),
+            Severity::Note => tracing::info!("{problem}"),
         }
     }
     if news.iter().any(|problem| problem.severity == Severity::Error) {
