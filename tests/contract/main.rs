@@ -3,7 +3,7 @@
 //! One replica, its own folder and port. Each test is named by what it promises; where a rule has a paragraph in the
 //! contract, its comment names it.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
+#![expect(clippy::unwrap_used, reason = "a test ends where it fails")]
 
 mod calls;
 mod children;

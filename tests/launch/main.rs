@@ -4,7 +4,7 @@
 //! installs both as packages. Everything they fetch comes from a registry on loopback, everything they keep lies in
 //! the test's own folder.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
+#![expect(clippy::unwrap_used, reason = "a test ends where it fails")]
 
 mod canary;
 mod npm;

@@ -2,7 +2,7 @@
 //!
 //! The first modules test the tests' own fakes and private servers, since everything else leans on them.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
+#![expect(clippy::unwrap_used, reason = "a test ends where it fails")]
 
 mod fake_over_http;
 mod fake_over_stdio;

@@ -2,7 +2,7 @@
 //!
 //! Each test has a store of its own. PostgreSQL is a private server with a schema made for the test.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
+#![expect(clippy::unwrap_used, reason = "a test ends where it fails")]
 
 mod opened;
 

@@ -2,7 +2,7 @@
 //!
 //! Every process runs in a folder of its own with a bare environment, and is killed when its deadline passes.
 
-#![allow(clippy::unwrap_used, reason = "the lint knows test functions, not the helpers beside them")]
+#![expect(clippy::unwrap_used, reason = "the lint knows test functions, not the helpers beside them")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;

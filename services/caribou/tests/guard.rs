@@ -2,7 +2,7 @@
 //!
 //! Every child is a shell script; every wait is for a condition with a deadline.
 
-#![allow(clippy::unwrap_used, reason = "the lint knows test functions, not the helpers beside them")]
+#![expect(clippy::unwrap_used, reason = "the lint knows test functions, not the helpers beside them")]
 
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, pipe};
 use std::os::fd::OwnedFd;

@@ -2,7 +2,7 @@
 //!
 //! The collector is a bare HTTP/2 server: spans hold their texts plainly, so no decoder is needed to look for them.
 
-#![allow(clippy::unwrap_used, reason = "the lint knows test functions, not the helpers beside them")]
+#![expect(clippy::unwrap_used, reason = "the lint knows test functions, not the helpers beside them")]
 
 use std::process::Stdio;
 use std::time::Duration;

@@ -5,7 +5,9 @@
 mod catalog;
 mod configuration;
 mod fake;
+mod followed;
 mod races;
+mod random_edits;
 mod sessions;
 mod thread_files;
 mod tool_search;
