@@ -274,7 +274,13 @@ fn refuse_too_large(text: &[u8]) -> Result<(), ConfigSourceError> {
 fn stored(path: &Path, target: &Path) -> Result<Option<Vec<u8>>, ConfigSourceError> {
     match Reading::of(target) {
         Ok(reading) if reading.bytes.is_empty() => {
-            Err(unreadable(path.display().to_string(), "it is empty, as if somebody were just writing it"))
+            // A document that means nothing, like any other that is broken; it may also be half written.
+            let detail = format!(
+                "Invalid MCP configuration: {} is empty, as if somebody were just writing it; write {{}} if it shall \
+                 name no servers",
+                path.display()
+            );
+            Err(ConfigSourceError::Refused(Refused { code: Code::Invalid, detail }))
         }
         Ok(reading) => Ok(Some(reading.bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
