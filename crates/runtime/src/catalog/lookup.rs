@@ -56,8 +56,14 @@ impl Catalog {
             _ => true,
         };
         self.nudge(&self.stale(&snapshot, |entry| !is_waited_for(entry)));
-        self.settle(&self.stale(&snapshot, is_waited_for), self.options.list_wait).await;
-        let snapshot = self.published.get();
+        let waited_for = self.stale(&snapshot, is_waited_for);
+        let snapshot = if waited_for.is_empty() {
+            // Whole as it is; what is published meanwhile may be the beginning of another document.
+            snapshot
+        } else {
+            self.settle(&waited_for, self.options.list_wait).await;
+            self.published.get()
+        };
         let listed = &snapshot.listed;
         if !is_any_ready(&snapshot) && listed.pending.is_empty() && !listed.failed.is_empty() {
             return Err(all_failed(&snapshot));
