@@ -25,6 +25,12 @@ pub(super) fn children() -> Vec<Process> {
     stats.filter_map(|stat| parse(&stat)).filter(|(parent, _)| *parent == own).map(|(_, process)| process).collect()
 }
 
+/// The session this process lives in, as a `Process` shows it; 0 when its leader is outside this PID namespace, which
+/// is what a container entered with `nsenter` or `exec` sees (and what no checked pid of a library can hold).
+pub(super) fn own_session() -> Option<i32> {
+    parse(&fs::read("/proc/self/stat").ok()?).map(|(_, process)| process.session)
+}
+
 /// Every process on this machine that this one may see.
 pub(super) fn pids() -> impl Iterator<Item = Pid> {
     let entries = fs::read_dir("/proc").into_iter().flatten();

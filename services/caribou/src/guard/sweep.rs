@@ -8,9 +8,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use rustix::process::{
-    PidfdFlags, Signal, WaitOptions, getpid, getsid, kill_process, pidfd_open, pidfd_send_signal, waitpid,
-};
+use rustix::process::{PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, pidfd_send_signal, waitpid};
 use tokio::time::{Instant, interval};
 use tracing::warn;
 
@@ -93,11 +91,9 @@ pub(super) fn reap_adopted() {
 
 /// Children this process was given, not those it started.
 fn adopted(guard: Option<u32>) -> Vec<Process> {
-    let Ok(own) = getsid(None) else { return Vec::new() };
+    let Some(own) = processes::own_session() else { return Vec::new() };
     let mut children = processes::children();
-    children.retain(|process| {
-        process.session != own.as_raw_nonzero().get() || guard.is_some_and(|g| u32::try_from(process.group) == Ok(g))
-    });
+    children.retain(|process| process.session != own || guard.is_some_and(|g| u32::try_from(process.group) == Ok(g)));
     children
 }
 
