@@ -3,14 +3,17 @@
 use crate::tree::Tree;
 
 /// Which of our crates a crate may use. The binary and the tests may use all.
-const OURS: [(&str, &[&str]); 13] = [
+const OURS: [(&str, &[&str]); 16] = [
     ("caribou-core", &[]),
     ("caribou-ports", &["caribou-core"]),
     ("caribou-runtime", &["caribou-core", "caribou-ports"]),
     ("caribou-mcp", &["caribou-core", "caribou-ports"]),
     ("caribou-mcp-endpoint", &["caribou-core", "caribou-runtime", "caribou-mcp"]),
     ("caribou-rest", &["caribou-core", "caribou-runtime"]),
-    ("caribou-grpc", &["caribou-core", "caribou-ports", "caribou-runtime"]),
+    ("caribou-grpc", &["caribou-core", "caribou-ports", "caribou-proto", "caribou-runtime"]),
+    ("caribou-identity", &["caribou-core", "caribou-ports"]),
+    ("caribou-interceptors", &["caribou-core", "caribou-ports", "caribou-proto"]),
+    ("caribou-proto", &[]),
     ("caribou-store", &["caribou-core", "caribou-ports"]),
     ("caribou-oauth", &["caribou-core", "caribou-ports"]),
     ("caribou-signals", &["caribou-core", "caribou-ports"]),
@@ -31,11 +34,11 @@ const RESERVED: [(&str, &[&str]); 9] = [
     ("axum", &["caribou-rest", "caribou-mcp-endpoint"]),
     ("ractor", &["caribou-runtime"]),
     ("redis", &["caribou-signals"]),
-    ("reqwest", &["caribou-mcp", "caribou-oauth", "caribou-notify"]),
+    ("reqwest", &["caribou-identity", "caribou-interceptors", "caribou-mcp", "caribou-oauth", "caribou-notify"]),
     ("rmcp", &["caribou-mcp"]),
     ("rustix", &["caribou-mcp", "caribou-workspace"]),
     ("sqlx", &["caribou-store"]),
-    ("tonic", &["caribou-grpc"]),
+    ("tonic", &["caribou-grpc", "caribou-interceptors", "caribou-proto"]),
 ];
 
 /// Crates that put everything together.

@@ -116,6 +116,19 @@ pub struct SessionKey {
     pub server: ServerName,
     /// Whose state it holds.
     pub scope: Scope,
+    /// Which credentials of the request it was opened with; `None` = only those that server and user decide.
+    #[serde(skip)]
+    pub credential: Option<CredentialDigest>,
+}
+
+/// Tells credentials apart without holding them: a keyed hash, which means nothing outside this process.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CredentialDigest(pub [u8; 16]);
+
+impl fmt::Debug for CredentialDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CredentialDigest")
+    }
 }
 
 impl fmt::Display for SessionKey {

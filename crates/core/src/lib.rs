@@ -11,6 +11,7 @@ pub mod era;
 pub mod failure;
 pub mod guardrails;
 pub mod headers;
+pub mod identity;
 pub mod ids;
 pub mod invariants;
 pub mod launch;

@@ -171,6 +171,7 @@ fn refuse_missing_credentials(server: &ServerConfig) -> Result<(), OpenError> {
 #[cfg(test)]
 mod tests {
     use caribou_core::config::UserAuth;
+    use caribou_ports::mcp::Credentials;
 
     use super::*;
     use crate::scripted::stdio_server;
@@ -183,6 +184,7 @@ mod tests {
             folder: None,
             timeout,
             abandoned: Box::pin(std::future::pending()),
+            credentials: Credentials::default(),
             watch_lists: false,
             events: Arc::new(|_| {}),
         }

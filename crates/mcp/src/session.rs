@@ -41,7 +41,7 @@ impl ChannelSession {
     }
 
     async fn call(&self, call: ToolCall) -> Result<Box<RawValue>, CallError> {
-        let ToolCall { name, arguments, meta: extra, progress } = call;
+        let ToolCall { name, arguments, meta: extra, headers: _, progress } = call;
         let progress = progress.map(|sink| ProgressRoute { token: self.next_token(), sink });
         let meta =
             Meta { protocol: &self.protocol_meta, extra: &extra, progress: progress.as_ref().map(|route| route.token) };
@@ -134,7 +134,7 @@ mod tests {
 
     fn call(arguments: Option<&str>) -> ToolCall {
         let arguments = arguments.map(|json| RawValue::from_string(json.to_owned()).expect("valid JSON"));
-        ToolCall { name: "t".into(), arguments, meta: Vec::new(), progress: None }
+        ToolCall { name: "t".into(), arguments, meta: Vec::new(), headers: Vec::new(), progress: None }
     }
 
     #[tokio::test]

@@ -6,10 +6,15 @@
 use std::future::Future;
 use std::pin::Pin;
 
+pub mod access_token;
 pub mod config_source;
 pub mod guard;
+pub mod identity;
+pub mod interceptor;
 pub mod mcp;
 pub mod store;
+pub mod token_endpoint;
+pub mod vault;
 pub mod workspace;
 
 /// A boxed future, so that ports can be used behind `dyn`.

@@ -6,12 +6,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use caribou_core::config::ServerConfig;
+use caribou_core::config::{Secret, ServerConfig};
 use caribou_core::era::Era;
 use caribou_core::failure::Code;
 use serde_json::value::RawValue;
 
 use crate::BoxFuture;
+use crate::access_token::AccessTokens;
 use crate::guard::Exit;
 use crate::workspace::ThreadFolder;
 
@@ -36,8 +37,22 @@ pub struct OpenSession {
     pub abandoned: BoxFuture<'static, ()>,
     /// Whether to keep a standing stream for `list_changed` where the transport needs one for it.
     pub watch_lists: bool,
+    /// What every request of the session carries besides the configured headers.
+    pub credentials: Credentials,
     /// What the session tells on its own. Called from its tasks; must not block.
     pub events: EventSink,
+}
+
+/// What every request of one session carries besides the configured headers: initialize, list, call, stream, delete.
+/// Laid over them in this order, one spelling on the wire (contract 8.1, 8.2). Nothing of it for a child process.
+#[derive(Clone, Default)]
+pub struct Credentials {
+    /// The tokens of the connection's OAuth chain, asked for each request; `None` = it has none.
+    pub tokens: Option<Arc<dyn AccessTokens>>,
+    /// Whether the session goes on without a token when there is none: discovery does (contract 7.4).
+    pub is_token_optional: bool,
+    /// Headers of the user, of the request's secrets and of interceptors; they name whom the session acts for.
+    pub headers: Vec<(String, Secret)>,
 }
 
 /// Receives what a session tells on its own.
@@ -141,6 +156,8 @@ pub struct ToolCall {
     pub arguments: Option<Box<RawValue>>,
     /// Members for `_meta` beside those the protocol writes, such as `traceparent`. Values are JSON text.
     pub meta: Vec<(String, Box<RawValue>)>,
+    /// Headers of this call alone, laid over those of its session.
+    pub headers: Vec<(String, Secret)>,
     /// Where progress goes; a token is sent upstream only when somebody listens.
     pub progress: Option<ProgressSink>,
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use caribou_core::config::{self, Source};
 use caribou_core::ids::{BootId, RequestId, Scope};
 use caribou_mcp::{DirectHost, UpstreamOptions, Upstreams};
-use caribou_runtime::{CallTool, Options, Runtime, Shape};
+use caribou_runtime::{CallTool, Caller, Door, Options, RequestSecrets, Runtime, Shape};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -40,6 +40,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             let call = CallTool {
                 name: tool.name.to_string(),
                 arguments: None,
+                caller: Caller::local(Door::Library),
+                secrets: RequestSecrets::default(),
+                run_id: None,
+                tool_call_id: None,
                 scope: Scope::new(Some("ann"), Some(thread)),
                 timeout: None,
                 progress: None,

@@ -5,6 +5,7 @@
 //! the whole of it.
 
 mod api;
+mod caller;
 mod catalog;
 mod config;
 mod error;
@@ -24,9 +25,10 @@ pub use api::promote_tools::PromotedTools;
 pub use api::reset::{Reach, ResetDone};
 pub use api::search_tools::FoundTools;
 pub use api::status::{ServerState, ServerStatus, SessionStatus};
+pub use caller::{Caller, Door, RequestSecrets};
 pub use caribou_ports::mcp::{Progress, ProgressSink};
 pub use config::{Configuration, StaleConfig};
 pub use error::{UpstreamError, VerbError};
 pub use options::Options;
 pub use shape::Shape;
-pub use start::{Outside, Runtime};
+pub use start::{Outside, Personal, Runtime};

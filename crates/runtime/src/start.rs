@@ -6,8 +6,11 @@ use caribou_core::bounds;
 use caribou_core::config::ServerEntry;
 use caribou_core::failure::Code;
 use caribou_core::ids::BootId;
+use caribou_ports::interceptor::Interceptors;
 use caribou_ports::mcp::Connector;
-use caribou_ports::store::Promotions;
+use caribou_ports::store::{Audit, Connections, Promotions};
+use caribou_ports::token_endpoint::TokenEndpoint;
+use caribou_ports::vault::Vault;
 use caribou_ports::workspace::ThreadFolders;
 use ractor::{Actor, ActorRef};
 use tokio::sync::{Semaphore, oneshot};
@@ -32,12 +35,38 @@ pub struct Outside {
     pub configuration: Option<Configuration>,
     /// Keeps what threads have promoted; `None` = this process does, for as long as it lives.
     pub promotions: Option<Arc<dyn Promotions>>,
+    /// Asks token endpoints; `None` = servers with OAuth are refused.
+    pub token_endpoint: Option<Arc<dyn TokenEndpoint>>,
+    /// Makes the interceptors of `mcpInterceptors`; `None` = servers are refused while there are any.
+    pub interceptors: Option<Arc<dyn Interceptors>>,
+    /// Where calls are put on record; `None` = nowhere.
+    pub audit: Option<Arc<dyn Audit>>,
+    /// What users bring for themselves; `None` = nobody can.
+    pub personal: Option<Personal>,
+}
+
+/// Where personal connections are kept, and what encrypts them.
+#[derive(Clone)]
+pub struct Personal {
+    /// The store.
+    pub connections: Arc<dyn Connections>,
+    /// The cipher.
+    pub vault: Arc<dyn Vault>,
 }
 
 impl<C: Connector> From<Arc<C>> for Outside {
     /// Only a connector, for programs that embed the runtime.
     fn from(connector: Arc<C>) -> Self {
-        Self { connector, folders: None, configuration: None, promotions: None }
+        Self {
+            connector,
+            folders: None,
+            configuration: None,
+            promotions: None,
+            token_endpoint: None,
+            interceptors: None,
+            audit: None,
+            personal: None,
+        }
     }
 }
 

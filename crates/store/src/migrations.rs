@@ -23,9 +23,12 @@ macro_rules! migrations {
 }
 
 /// All steps in their order.
-pub(crate) static MIGRATIONS: [Migration; 2] = migrations! {
+pub(crate) static MIGRATIONS: [Migration; 5] = migrations! {
     1 "0001_create_replica"
     2 "0002_create_promotion"
+    3 "0003_create_api_key"
+    4 "0004_create_audit"
+    5 "0005_create_connection"
 };
 
 #[cfg(test)]

@@ -148,7 +148,8 @@ impl Replica {
         let promotions = store.clone().map(|store| Arc::new(store) as Arc<dyn Promotions>);
         let servers = configuration.document.servers.clone();
         let configuration = Some(configuration);
-        let outside = Outside { connector: upstreams, folders: Some(Arc::new(folders)), configuration, promotions };
+        let outside =
+            Outside { folders: Some(Arc::new(folders)), configuration, promotions, ..Outside::from(upstreams) };
         if let (_, Some(why)) = settings.guardrails.rule() {
             let verdict = if settings.guardrails.fail_closed { "every call is denied" } else { "no call is judged" };
             tracing::warn!("{verdict}: {why}");

@@ -10,6 +10,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::fields::{Field, Fields};
+use super::interceptor::InterceptorEntry;
 use super::json_text::Kind;
 use super::problem::Problem;
 use super::report::Report;
@@ -33,7 +34,7 @@ pub struct Document {
     /// All servers in document order, those left out and those switched off included.
     pub servers: Vec<ServerEntry>,
     /// `mcpInterceptors`, in order.
-    pub interceptors: Vec<String>,
+    pub interceptors: Vec<InterceptorEntry>,
     /// `skills`, as it stands in the file.
     pub skills: Option<Value>,
     /// `middlewares`, as it stands in the file.
@@ -121,7 +122,7 @@ fn servers(root: &Fields<'_>, dir: &Path) -> Option<Vec<ServerEntry>> {
 }
 
 /// One string or a list of them; anything else is warned about and skipped, never refused (contract 1.1).
-fn interceptors(root: &Fields<'_>) -> Vec<String> {
+fn interceptors(root: &Fields<'_>) -> Vec<InterceptorEntry> {
     let Some(field) = root.get_set("mcpInterceptors") else { return Vec::new() };
     let entries = match field.as_list() {
         Some(entries) => entries.collect(),
@@ -130,7 +131,9 @@ fn interceptors(root: &Fields<'_>) -> Vec<String> {
     let mut interceptors = Vec::new();
     for entry in entries {
         match entry.as_text() {
-            Some(text) if !text.value.trim().is_empty() => interceptors.push(text.value.clone()),
+            Some(text) if !text.value.trim().is_empty() => {
+                interceptors.push(InterceptorEntry { target: text.value.clone(), secrets: Vec::new() });
+            }
             _ => entry.warn("is not the name of an interceptor: skipped", "write one string or a list of strings"),
         }
     }
@@ -149,7 +152,7 @@ mod tests {
 
     fn interceptors(value: &str) -> (Vec<String>, usize) {
         let document = read(format!("{{\"mcpInterceptors\": {value}}}").as_bytes()).expect(value);
-        (document.interceptors, document.problems.len())
+        (document.interceptors.into_iter().map(|entry| entry.target).collect(), document.problems.len())
     }
 
     #[test]

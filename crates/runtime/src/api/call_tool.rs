@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::Runtime;
+use crate::caller::{Caller, RequestSecrets};
 use crate::catalog::Target;
 use crate::error::{UpstreamError, VerbError};
 use crate::session::Admitted;
@@ -31,8 +32,16 @@ pub struct CallTool {
     pub name: String,
     /// The arguments, passed on as they are; absent stays absent.
     pub arguments: Option<Box<RawValue>>,
-    /// For whom, in which thread.
+    /// Who calls.
+    pub caller: Caller,
+    /// For whom, in which thread. Whether the caller may act for that user was judged when the scope was made.
     pub scope: Scope,
+    /// Secrets of this request, by key: for headers and interceptors that ask for them, never stored, never sent on.
+    pub secrets: RequestSecrets,
+    /// The run of an agent that calls.
+    pub run_id: Option<Arc<str>>,
+    /// The model's id of this call.
+    pub tool_call_id: Option<Arc<str>>,
     /// The caller's own bound; the server's and the replica's bounds hold besides.
     pub timeout: Option<Duration>,
     /// Where progress goes.
@@ -152,6 +161,7 @@ impl Runtime {
             name: target.raw_name.clone(),
             arguments: call.arguments.clone(),
             meta: Vec::new(),
+            headers: Vec::new(),
             progress: heard(call.progress.clone(), silence.as_ref()),
         };
         let answer = admitted.session.call_tool(upstream);

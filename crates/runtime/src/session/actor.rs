@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use caribou_core::bounds;
 use caribou_core::config::Transport;
-use caribou_ports::mcp::{Disconnect, EventSink, OpenError, OpenSession, Session};
+use caribou_ports::mcp::{Credentials, Disconnect, EventSink, OpenError, OpenSession, Session};
 use caribou_ports::workspace::ThreadFolder;
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
 use tokio::sync::{Semaphore, watch};
@@ -209,6 +209,7 @@ async fn open(birth: Birth, abandoned: watch::Receiver<bool>) -> Result<Arc<dyn 
         folder: folder(&birth).await?,
         timeout: left,
         abandoned: Box::pin(given_up(abandoned)),
+        credentials: Credentials::default(),
         watch_lists: birth.handle.key.scope.is_catalog() || server.transport.owns_process(),
         events: birth.events.clone(),
         server,

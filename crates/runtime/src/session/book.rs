@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     fn key(thread: &str) -> SessionKey {
-        SessionKey { server: ServerName::from("s"), scope: Scope::new(None, Some(thread)) }
+        SessionKey { server: ServerName::from("s"), scope: Scope::new(None, Some(thread)), credential: None }
     }
 
     #[test]

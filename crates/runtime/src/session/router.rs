@@ -34,7 +34,7 @@ impl Router {
     /// One admitted call in the session of `scope` with `server`, opened if there is none.
     pub(crate) async fn admit(&self, binding: &Binding, scope: &Scope) -> Result<Admitted, VerbError> {
         let server = &binding.server;
-        let key = SessionKey { server: server.name.clone(), scope: scope.clone() };
+        let key = SessionKey { server: server.name.clone(), scope: scope.clone(), credential: None };
         let live = self.find(&key).filter(|handle| handle.generation == binding.generation);
         match live.map(|handle| handle.admit()) {
             Some(Ok(admitted)) => return Ok(admitted),

@@ -14,7 +14,7 @@ use caribou_ports::mcp::{
     CallError, Connector, Disconnect, EventSink, OpenError, OpenSession, Session, SessionEvent, SessionFacts, ToolCall,
     ToolListing,
 };
-use caribou_runtime::{CallTool, Options, Runtime, Shape};
+use caribou_runtime::{CallTool, Caller, Door, Options, RequestSecrets, Runtime, Shape};
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
@@ -274,6 +274,10 @@ pub(crate) fn call(name: &str, thread: &str) -> CallTool {
     CallTool {
         name: name.into(),
         arguments: None,
+        caller: Caller::local(Door::Library),
+        secrets: RequestSecrets::default(),
+        run_id: None,
+        tool_call_id: None,
         scope: Scope::new(Some("ann"), Some(thread)),
         timeout: None,
         progress: None,

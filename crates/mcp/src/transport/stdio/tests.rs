@@ -10,7 +10,7 @@ use caribou_core::ids::BootId;
 use caribou_core::masker::Masker;
 use caribou_ports::guard::Exit;
 use caribou_ports::mcp::{
-    CallError, Connector, Oddity, OpenError, OpenSession, Progress, Session, SessionEvent, ToolCall,
+    CallError, Connector, Credentials, Oddity, OpenError, OpenSession, Progress, Session, SessionEvent, ToolCall,
 };
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
@@ -72,6 +72,7 @@ impl Fake {
             folder: None,
             timeout: bound,
             abandoned: Box::pin(std::future::pending()),
+            credentials: Credentials::default(),
             watch_lists: true,
             events: Arc::new(move |event| events.lock().unwrap().push(event)),
         }
@@ -105,7 +106,7 @@ impl Fake {
 
 fn call(name: &str, arguments: &str) -> ToolCall {
     let arguments = Some(RawValue::from_string(arguments.to_owned()).expect("valid JSON"));
-    ToolCall { name: name.into(), arguments, meta: Vec::new(), progress: None }
+    ToolCall { name: name.into(), arguments, meta: Vec::new(), headers: Vec::new(), progress: None }
 }
 
 async fn called(session: &Arc<dyn Session>, name: &str) -> Result<String, CallError> {

@@ -11,7 +11,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use caribou_core::ids::RequestId;
 use caribou_core::result::{AgentResult, Artifact, Block};
-use caribou_runtime::{CallTool, CalledTool, SessionSeen, Shape};
+use caribou_runtime::{CallTool, CalledTool, Caller, Door, RequestSecrets, SessionSeen, Shape};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -115,6 +115,10 @@ impl CallRequest {
         Ok(CallTool {
             name: self.name,
             arguments: self.arguments,
+            caller: Caller::local(Door::Rest),
+            secrets: RequestSecrets::default(),
+            run_id: None,
+            tool_call_id: None,
             scope: scope(self.user_id.as_deref(), self.thread_id.as_deref())?,
             timeout: self.timeout.map(bound).transpose()?,
             progress: None,

@@ -266,7 +266,7 @@ impl Client {
 /// A call of `name` with these arguments.
 pub(super) fn tool(name: &str, arguments: &str) -> ToolCall {
     let arguments = Some(RawValue::from_string(arguments.to_owned()).unwrap());
-    ToolCall { name: name.into(), arguments, meta: Vec::new(), progress: None }
+    ToolCall { name: name.into(), arguments, meta: Vec::new(), headers: Vec::new(), progress: None }
 }
 
 /// The outcome of a call, within the patience of a test.

@@ -1,0 +1,1 @@
+//! How callers prove who they are: API keys and JSON Web Tokens.

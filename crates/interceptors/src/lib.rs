@@ -1,0 +1,1 @@
+//! Interceptors of the operator: built in, over gRPC, over HTTP.

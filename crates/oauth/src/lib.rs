@@ -1,0 +1,1 @@
+//! Token requests, and the encryption of what is stored.
