@@ -16,3 +16,4 @@ CREATE TABLE mcp_audit (
 );
 CREATE INDEX mcp_audit_at ON mcp_audit (at);
 CREATE INDEX mcp_audit_user ON mcp_audit (user_id, id);
+CREATE INDEX mcp_audit_principal ON mcp_audit (principal, id);

@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where it fails")]
 
+mod audit;
 mod calls;
 mod children;
 mod commands;
@@ -12,7 +13,15 @@ mod config_api;
 mod config_commands;
 mod config_reload;
 mod configuration;
+mod credentials;
+mod grpc;
+mod identity;
+mod interceptors;
+mod network;
+mod oauth;
 mod operations;
+mod personal;
 mod results;
 mod sessions;
+mod tls;
 mod tool_search;

@@ -11,7 +11,7 @@ use anyhow::{Context, ensure};
 use caribou_core::era::{Era, LATEST_LEGACY_VERSION, MODERN_VERSION};
 use clap::ValueEnum;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::http1::{self, Connection};
 use crate::sample::Samples;
@@ -20,6 +20,12 @@ const MESSAGE: &str = "hello from the load generator";
 
 /// What the body of every good answer holds, whoever passed it on.
 const ECHOED: &str = r#""text":"hello from the load generator""#;
+
+/// The user that all calls are for.
+pub(crate) const USER: &str = "load";
+
+/// The name of the secret that a call brings for a header.
+pub(crate) const CONTEXT_KEY: &str = "TOKEN";
 
 /// Where Caribou lists its tools.
 pub(crate) const LIST: &str = "/api/mcp/tools";
@@ -34,6 +40,10 @@ pub(crate) enum Path {
     CaribouHttp,
     /// The same, through a Caribou that has no configuration file to look at any more.
     CaribouNoFile,
+    /// Through a Caribou that asks nobody who it is, records nothing and adds no header.
+    CaribouBare,
+    /// Through a Caribou that does all three, with a key.
+    CaribouGuarded,
     /// Straight to the stdio echo, all calls in flight on one pipe.
     DirectStdio,
     /// Through Caribou's REST to the stdio echo.
@@ -44,10 +54,12 @@ pub(crate) enum Path {
 
 impl Path {
     /// Each direct way before the ways through Caribou.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::DirectHttp,
         Self::CaribouHttp,
         Self::CaribouNoFile,
+        Self::CaribouBare,
+        Self::CaribouGuarded,
         Self::DirectStdio,
         Self::CaribouStdio,
         Self::CaribouList,
@@ -60,6 +72,8 @@ impl fmt::Display for Path {
             Self::DirectHttp => "direct-http",
             Self::CaribouHttp => "caribou-http",
             Self::CaribouNoFile => "caribou-no-file",
+            Self::CaribouBare => "caribou-bare",
+            Self::CaribouGuarded => "caribou-guarded",
             Self::DirectStdio => "direct-stdio",
             Self::CaribouStdio => "caribou-stdio",
             Self::CaribouList => "caribou-list",
@@ -122,9 +136,21 @@ impl HttpCaller {
     /// # Errors
     /// Caribou cannot be reached.
     pub(crate) fn through(caribou: SocketAddr, tool: &str, thread: &str) -> anyhow::Result<Self> {
-        let arguments = json!({ "message": MESSAGE });
-        let body = json!({ "name": tool, "arguments": arguments, "user_id": "load", "thread_id": thread });
-        let request = http1::post(caribou, "/api/mcp/tools/call", &[], &body.to_string());
+        Self::asking(caribou, &[], &call_body(tool, thread))
+    }
+
+    /// The same with a credential of the caller's, and a secret that Caribou makes a header of.
+    ///
+    /// # Errors
+    /// Caribou cannot be reached.
+    pub(crate) fn identified(caribou: SocketAddr, tool: &str, thread: &str, bearer: &str) -> anyhow::Result<Self> {
+        let mut body = call_body(tool, thread);
+        body["config"] = json!({ "context": { "secrets": { CONTEXT_KEY: "a secret of one request" } } });
+        Self::asking(caribou, &[("authorization", bearer)], &body)
+    }
+
+    fn asking(caribou: SocketAddr, headers: &[(&str, &str)], body: &Value) -> anyhow::Result<Self> {
+        let request = http1::post(caribou, "/api/mcp/tools/call", headers, &body.to_string());
         Ok(Self { connection: Connection::open(caribou)?, request, expected: Expected::Echo })
     }
 
@@ -134,7 +160,7 @@ impl HttpCaller {
     /// Caribou cannot be reached, or its list is another one.
     pub(crate) fn listing(caribou: SocketAddr, tools: usize) -> anyhow::Result<Self> {
         let mut connection = Connection::open(caribou)?;
-        let request = http1::get(caribou, LIST);
+        let request = http1::get(caribou, LIST, &[]);
         let answer = connection.exchange(&request)?;
         let listed = answer.body.matches(r#""raw_name":"#).count();
         ensure!(listed == tools, "Caribou lists {listed} tools instead of {tools}");
@@ -170,6 +196,10 @@ impl HttpCaller {
         }
         Ok(samples)
     }
+}
+
+fn call_body(tool: &str, thread: &str) -> Value {
+    json!({ "name": tool, "arguments": { "message": MESSAGE }, "user_id": USER, "thread_id": thread })
 }
 
 /// Whether an answer holds the message that was sent.

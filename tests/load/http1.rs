@@ -122,8 +122,13 @@ pub(crate) fn post(address: SocketAddr, path: &str, headers: &[(&str, &str)], bo
 }
 
 /// A GET.
-pub(crate) fn get(address: SocketAddr, path: &str) -> Vec<u8> {
-    format!("GET {path} HTTP/1.1\r\nhost: {address}\r\naccept: application/json\r\n\r\n").into_bytes()
+pub(crate) fn get(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Vec<u8> {
+    let mut request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\naccept: application/json\r\n");
+    for (name, value) in headers {
+        request.extend([name, ": ", value, "\r\n"]);
+    }
+    request.push_str("\r\n");
+    request.into_bytes()
 }
 
 #[cfg(test)]
@@ -155,7 +160,7 @@ mod tests {
             "HTTP/1.1 202 Accepted\r\n\r\n",
         ]);
         let mut connection = Connection::open(address).expect("a connection");
-        let answer = connection.exchange(&get(address, "/")).expect("an answer");
+        let answer = connection.exchange(&get(address, "/", &[])).expect("an answer");
         assert_eq!((answer.status, answer.body, answer.header("mcp-session-id")), (200, "hi", Some("s1")));
         let answer = connection.exchange(&post(address, "/", &[("x", "y")], "{}")).expect("an answer");
         assert_eq!((answer.status, answer.body), (202, ""));
@@ -165,6 +170,6 @@ mod tests {
     fn an_answer_cut_short_is_an_error() {
         let address = server(&["HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhi"]);
         let mut connection = Connection::open(address).expect("a connection");
-        assert!(connection.exchange(&get(address, "/")).is_err());
+        assert!(connection.exchange(&get(address, "/", &[])).is_err());
     }
 }

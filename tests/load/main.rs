@@ -1,7 +1,8 @@
 //! The load generator: what a call through Caribou costs, side by side with the same call made directly.
 //!
 //! Owns the command line. It starts everything it measures itself: echo servers (this binary under a hidden first
-//! argument) and one Caribou for each way to be configured: for two servers, for the same with its file gone, for many.
+//! argument) and one Caribou for each way to be configured: for two servers, for the same with its file gone, without
+//! and with what guards its calls, for many.
 //! Numbers of one run may be compared with one another; numbers of two runs only as ratios, because the machine differs.
 //!
 //! Any failure before a measurement ends the run with its reason; a call that fails within one is counted, shown, and

@@ -123,6 +123,13 @@ impl Report {
                 ));
             }
         }
+        for in_flight in [8, 64] {
+            let cpu = |path| self.line(path, in_flight).map(|line| line.cpu_us_per_call.caribou);
+            if let (Some(with), Some(without)) = (cpu(Path::CaribouGuarded), cpu(Path::CaribouBare)) {
+                let name = format!("CPU of identity, audit and headers at {in_flight}");
+                figures.push((name, with - without, 40.0, "µs"));
+            }
+        }
         if let Some(list) = self.line(Path::CaribouList, 1) {
             figures.push(("p50 of listing 500 tools of 50 servers at 1".to_owned(), list.p50_us, 1000.0, "µs"));
         }
@@ -241,5 +248,14 @@ mod tests {
         report.lines[0].cpu_us_per_call.caribou = 135.0;
         report.lines.push(line(Path::CaribouHttp, 8, took));
         assert!(report.limited().iter().any(|&(_, figure, limit, _)| (figure, limit) == (5.0, 50.0)), "{report}");
+    }
+
+    #[test]
+    fn what_guards_a_call_costs_what_it_costs_more_than_a_bare_one() {
+        let took = Duration::from_micros(90);
+        let mut report = Report { lines: vec![line(Path::CaribouBare, 64, took)], ..Report::default() };
+        report.lines.push(line(Path::CaribouGuarded, 64, took));
+        report.lines[1].cpu_us_per_call.caribou = 181.0;
+        assert!(report.limited().iter().any(|&(_, figure, limit, _)| (figure, limit) == (41.0, 40.0)), "{report}");
     }
 }

@@ -29,6 +29,10 @@ pub(crate) struct Stand {
     pub(crate) following: Option<Caribou>,
     /// The same with its file gone: the difference is what following costs.
     without_file: Option<Caribou>,
+    /// Without identity, audit log and header chain.
+    bare: Option<Caribou>,
+    /// With all three: the difference is what they cost.
+    guarded: Option<Caribou>,
     listing: Option<(Caribou, HttpEcho)>,
     /// The HTTP echo.
     pub(crate) echo: HttpEcho,
@@ -54,13 +58,16 @@ impl Stand {
         } else {
             None
         };
+        let bare = plan.measures(Path::CaribouBare).then(|| Caribou::start_bare(program, &echo)).transpose()?;
+        let guarded =
+            plan.measures(Path::CaribouGuarded).then(|| Caribou::start_guarded(program, &echo)).transpose()?;
         let listing = if plan.measures(Path::CaribouList) {
             let upstream = HttpEcho::start(era, TOOLS_EACH)?;
             Some((Caribou::start_with_many(program, &upstream, SERVERS)?, upstream))
         } else {
             None
         };
-        Ok(Self { era, following, without_file, listing, echo })
+        Ok(Self { era, following, without_file, bare, guarded, listing, echo })
     }
 
     /// The Caribou on this way; `None` on a direct one.
@@ -69,6 +76,8 @@ impl Stand {
             Path::DirectHttp | Path::DirectStdio => None,
             Path::CaribouHttp | Path::CaribouStdio => self.following.as_ref(),
             Path::CaribouNoFile => self.without_file.as_ref(),
+            Path::CaribouBare => self.bare.as_ref(),
+            Path::CaribouGuarded => self.guarded.as_ref(),
             Path::CaribouList => self.listing.as_ref().map(|(caribou, _)| caribou),
         }
     }
@@ -87,6 +96,10 @@ impl Stand {
             Path::CaribouStdio => caribou.stdio_tool()?,
             _ => caribou.http_tool()?,
         };
-        HttpCaller::through(caribou.address, tool, &format!("t{}", n % CONVERSATIONS))
+        let thread = format!("t{}", n % CONVERSATIONS);
+        match caribou.bearer() {
+            Some(bearer) => HttpCaller::identified(caribou.address, tool, &thread, bearer),
+            None => HttpCaller::through(caribou.address, tool, &thread),
+        }
     }
 }

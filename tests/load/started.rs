@@ -22,7 +22,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use crate::call::LIST;
+use crate::call::{CONTEXT_KEY, LIST, USER};
 use crate::http1::{self, Connection};
 
 /// How long a program may take until it says where it listens.
@@ -36,6 +36,9 @@ const LOG: &str = "log";
 
 /// The file in Caribou's folder that names its servers.
 const EXTENSIONS: &str = "extensions_config.json";
+
+/// The file in Caribou's folder that holds its own settings.
+const SETTINGS: &str = "config.yaml";
 
 /// The names of the echo servers in Caribou's configuration.
 const HTTP_ECHO: &str = "echo-http";
@@ -139,6 +142,8 @@ pub(crate) struct Caribou {
     tools: Vec<Tool>,
     process: Started,
     folder: TempDir,
+    /// The header that its callers send to say who they are.
+    bearer: Option<String>,
 }
 
 impl Caribou {
@@ -151,7 +156,32 @@ impl Caribou {
             HTTP_ECHO: { "type": "http", "url": echo.url },
             STDIO_ECHO: { "type": "stdio", "command": this_program()?, "args": echo_arguments(STDIO_ECHO, era) },
         });
-        Self::start_with(program, &servers)
+        Self::start_with(program, &Configured { servers, settings: "", asks_who: false })
+    }
+
+    /// Starts `program` configured for `echo`, without a record of its calls.
+    ///
+    /// # Errors
+    /// It cannot be started, or lacks a server.
+    pub(crate) fn start_bare(program: &Path, echo: &HttpEcho) -> anyhow::Result<Self> {
+        let servers = json!({ HTTP_ECHO: { "type": "http", "url": echo.url } });
+        Self::start_with(program, &Configured { servers, settings: "audit: {enabled: false}\n", asks_who: false })
+    }
+
+    /// Starts `program` configured for `echo`, with a key that callers must have, a record of their calls, and a header
+    /// of each kind that is added to them.
+    ///
+    /// # Errors
+    /// It cannot be started, makes no key, or lacks a server.
+    pub(crate) fn start_guarded(program: &Path, echo: &HttpEcho) -> anyhow::Result<Self> {
+        let servers = json!({ HTTP_ECHO: {
+            "type": "http",
+            "url": echo.url,
+            "headers": { "X-Static": "one of all calls" },
+            "user_auth": { "header": "X-User", "users": { USER: "one of a user" } },
+            "headers_from_context": { "headers": { "X-Context": CONTEXT_KEY } },
+        } });
+        Self::start_with(program, &Configured { servers, settings: "auth: {mode: api_keys}\n", asks_who: true })
     }
 
     /// Starts `program` in a folder of its own, configured for so many servers, each of them `echo`.
@@ -160,19 +190,26 @@ impl Caribou {
     /// It cannot be started, or lacks a server.
     pub(crate) fn start_with_many(program: &Path, echo: &HttpEcho, servers: u16) -> anyhow::Result<Self> {
         let entry = |n| (format!("echo-{n}"), json!({ "type": "http", "url": echo.url }));
-        Self::start_with(program, &(1..=servers).map(entry).collect::<Map<_, _>>().into())
+        let servers = (1..=servers).map(entry).collect::<Map<_, _>>().into();
+        Self::start_with(program, &Configured { servers, settings: "", asks_who: false })
     }
 
-    fn start_with(program: &Path, servers: &Value) -> anyhow::Result<Self> {
+    fn start_with(program: &Path, configured: &Configured) -> anyhow::Result<Self> {
         ensure!(
             program.is_file(),
             "there is no {}: build it with `cargo build --profile bench-fast -p caribou`, or name one with --caribou",
             program.display()
         );
         let folder = TempDir::with_prefix("caribou-load-").context("a temporary folder")?;
+        let bearer = configured.asks_who.then(|| key(folder.path(), program)).transpose()?;
         let (process, address, tools) =
-            begin(folder.path(), program, servers).with_context(|| log_tail(folder.path()))?;
-        Ok(Self { address, tools, process, folder })
+            begin(folder.path(), program, configured, bearer.as_deref()).with_context(|| log_tail(folder.path()))?;
+        Ok(Self { address, tools, process, folder, bearer })
+    }
+
+    /// The header that its callers send to say who they are, if it asks.
+    pub(crate) fn bearer(&self) -> Option<&str> {
+        self.bearer.as_deref()
     }
 
     /// The visible name of the HTTP echo's tool.
@@ -211,10 +248,34 @@ impl Caribou {
     }
 }
 
-fn begin(folder: &Path, program: &Path, servers: &Value) -> anyhow::Result<(Started, SocketAddr, Vec<Tool>)> {
-    let mut process = Started::start(&mut serve_command(folder, program, servers)?)?;
+/// What a Caribou is configured with.
+struct Configured {
+    servers: Value,
+    /// The text of its own settings.
+    settings: &'static str,
+    /// Whether its callers need a key.
+    asks_who: bool,
+}
+
+fn begin(
+    folder: &Path,
+    program: &Path,
+    configured: &Configured,
+    bearer: Option<&str>,
+) -> anyhow::Result<(Started, SocketAddr, Vec<Tool>)> {
+    let mut process = Started::start(&mut serve_command(folder, program, configured)?)?;
     let address = address(&process.listening()?)?;
-    Ok((process, address, tools(address)?))
+    Ok((process, address, tools(address, bearer)?))
+}
+
+/// Has Caribou make a key, and writes the header that holds it.
+fn key(folder: &Path, program: &Path) -> anyhow::Result<String> {
+    let mut command = clean_command(folder, program);
+    command.args(["keys", "create", "--user", USER, "--data-dir"]).arg(folder.join("data"));
+    let made = command.output().context("making a key")?;
+    ensure!(made.status.success(), "no key was made: {}", String::from_utf8_lossy(&made.stderr));
+    let key = String::from_utf8(made.stdout).context("a key")?;
+    Ok(format!("Bearer {}", key.trim()))
 }
 
 fn log_tail(folder: &Path) -> String {
@@ -224,25 +285,34 @@ fn log_tail(folder: &Path) -> String {
     format!("starting Caribou; its log ends with\n{}\n", tail.join("\n"))
 }
 
-fn serve_command(folder: &Path, program: &Path, servers: &Value) -> anyhow::Result<Command> {
-    let extensions = folder.join(EXTENSIONS);
-    fs::write(&extensions, json!({ "mcpServers": servers }).to_string()).context("writing the configuration")?;
-    let mut command = Command::new(program);
+fn serve_command(folder: &Path, program: &Path, configured: &Configured) -> anyhow::Result<Command> {
+    let (extensions, settings) = (folder.join(EXTENSIONS), folder.join(SETTINGS));
+    let servers = json!({ "mcpServers": configured.servers });
+    fs::write(&extensions, servers.to_string()).context("writing the configuration")?;
+    fs::write(&settings, configured.settings).context("writing the settings")?;
+    let mut command = clean_command(folder, program);
     command.args(["serve", "--listen", "127.0.0.1:0", "--extensions"]).arg(extensions);
-    command.arg("--data-dir").arg(folder.join("data")).current_dir(folder);
+    command.arg("--config").arg(settings).arg("--data-dir").arg(folder.join("data"));
+    let log = File::create(folder.join(LOG)).context("creating the log")?;
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+    Ok(command)
+}
+
+/// `program` in its folder, without what is set on this machine.
+fn clean_command(folder: &Path, program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(folder);
     for (name, _) in std::env::vars_os() {
         // What is set on this machine would be measured too.
         if ["CARIBOU_", "OTEL_", "RUST_LOG"].iter().any(|ours| name.to_string_lossy().starts_with(ours)) {
             command.env_remove(name);
         }
     }
-    let log = File::create(folder.join(LOG)).context("creating the log")?;
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
-    Ok(command)
+    command
 }
 
 /// The tools of all servers.
-fn tools(caribou: SocketAddr) -> anyhow::Result<Vec<Tool>> {
+fn tools(caribou: SocketAddr, bearer: Option<&str>) -> anyhow::Result<Vec<Tool>> {
     #[derive(Deserialize)]
     struct Listing {
         tools: Vec<Tool>,
@@ -250,7 +320,8 @@ fn tools(caribou: SocketAddr) -> anyhow::Result<Vec<Tool>> {
         failed: Vec<IgnoredAny>,
     }
     let mut connection = Connection::open(caribou)?;
-    let answer = connection.exchange(&http1::get(caribou, LIST))?;
+    let identity: Vec<_> = bearer.into_iter().map(|bearer| ("authorization", bearer)).collect();
+    let answer = connection.exchange(&http1::get(caribou, LIST, &identity))?;
     ensure!(answer.status == 200, "listing the tools: {} {}", answer.status, answer.body);
     let listing: Listing = serde_json::from_str(answer.body).context("the list of tools")?;
     ensure!(listing.pending.is_empty() && listing.failed.is_empty(), "not every server is listed: {}", answer.body);

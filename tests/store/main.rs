@@ -4,11 +4,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where it fails")]
 
+mod following;
 mod opened;
 
+mod api_keys;
+mod audit;
 mod commands;
+mod connections;
+mod notifications;
 mod plans;
 mod promotions;
 mod refusals;
 mod replicas;
 mod schema;
+mod task_claims;
+mod task_plans;
+mod tasks;

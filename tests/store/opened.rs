@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use caribou_ports::store::{Promotions, Replicas};
+use caribou_ports::store::{ApiKeys, Audit, Connections, Notifications, Promotions, Replicas, Tasks, Wakeups};
 use caribou_store::{Location, Memory, SqlStore};
 use caribou_tests::{Home, Postgres};
 
@@ -15,9 +15,12 @@ pub(crate) enum Kind {
 }
 
 /// All that is stored.
-pub(crate) trait Store: Replicas + Promotions {}
+pub(crate) trait Store:
+    ApiKeys + Replicas + Promotions + Audit + Connections + Tasks + Notifications + Wakeups
+{
+}
 
-impl<T: Replicas + Promotions> Store for T {}
+impl<T: ApiKeys + Replicas + Promotions + Audit + Connections + Tasks + Notifications + Wakeups> Store for T {}
 
 /// A store and what it lives in.
 pub(crate) struct Opened {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::{Answer, Home, HttpFake, Script, StdioFake, network, process};
+use crate::{Answer, Home, HttpFake, Script, StdioFake, eventually, network, process};
 
 /// How long a start may take on a loaded machine.
 const START: Duration = Duration::from_secs(30);
@@ -26,8 +27,10 @@ const STOP: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 pub struct Setup {
     servers: BTreeMap<String, Value>,
+    interceptors: Value,
     settings: Option<String>,
     variables: Vec<(String, String)>,
+    client: Option<reqwest::Client>,
     home: Home,
 }
 
@@ -41,6 +44,13 @@ impl Setup {
     #[must_use]
     pub fn server(mut self, name: &str, entry: Value) -> Self {
         self.servers.insert(name.to_owned(), entry);
+        self
+    }
+
+    /// Sets `mcpInterceptors`.
+    #[must_use]
+    pub fn interceptors(mut self, entries: Value) -> Self {
+        self.interceptors = entries;
         self
     }
 
@@ -58,6 +68,13 @@ impl Setup {
         self
     }
 
+    /// Speaks to it with this client.
+    #[must_use]
+    pub fn client(mut self, client: reqwest::Client) -> Self {
+        self.client = Some(client);
+        self
+    }
+
     /// The test's folder, to put more into it before the start.
     pub fn home(&self) -> &Home {
         &self.home
@@ -65,7 +82,10 @@ impl Setup {
 
     /// A command with the product's binary, its environment and its configuration files, for any verb.
     pub fn command(&self, verb: &[&str]) -> Command {
-        let extensions = json!({ "mcpServers": self.servers });
+        let mut extensions = json!({ "mcpServers": self.servers });
+        if !self.interceptors.is_null() {
+            extensions["mcpInterceptors"] = self.interceptors.clone();
+        }
         let extensions = self.home.write("extensions_config.json", &extensions.to_string());
         let mut command = Command::new(binary("caribou-under-test"));
         for (name, _) in std::env::vars() {
@@ -95,10 +115,17 @@ impl Setup {
             Ok(Ok(Some(line))) => line.strip_prefix("LISTENING ").map(str::to_owned),
             _ => None,
         };
-        let caribou = Caribou { url: url.unwrap_or_default(), client: network::http_client(), child, home: self.home };
+        let client = self.client.unwrap_or_else(network::http_client);
+        let later = Arc::<Mutex<Vec<String>>>::default();
+        let heard = Arc::clone(&later);
+        let caribou = Caribou { url: url.unwrap_or_default(), client, child, home: self.home, later };
         assert!(!caribou.url.is_empty(), "no LISTENING line but {first:?}; its log:\n{}", caribou.log());
         // Read on, so that a later line never meets a closed pipe.
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        tokio::spawn(async move {
+            while let Ok(Some(line)) = lines.next_line().await {
+                heard.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            }
+        });
         caribou
     }
 }
@@ -117,6 +144,8 @@ pub struct Caribou {
     client: reqwest::Client,
     child: Child,
     home: Home,
+    /// What it wrote to stdout after its first line.
+    later: Arc<Mutex<Vec<String>>>,
 }
 
 impl Caribou {
@@ -136,6 +165,16 @@ impl Caribou {
     /// Its address, such as `http://127.0.0.1:41234`.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Its address for gRPC, such as `grpc://127.0.0.1:41235`.
+    ///
+    /// # Panics
+    /// It does not say one.
+    pub async fn grpc_url(&self) -> String {
+        let second = || self.later.lock().unwrap_or_else(PoisonError::into_inner).first().cloned();
+        let line = eventually(START, "a second LISTENING line", async || second()).await;
+        line.strip_prefix("LISTENING ").unwrap_or_else(|| panic!("no LISTENING line: {line}")).to_owned()
     }
 
     /// Its process id.

@@ -6,6 +6,7 @@
 
 pub mod answer;
 pub mod caribou;
+pub mod certificates;
 pub mod eventually;
 pub mod fake;
 pub mod home;
@@ -18,8 +19,9 @@ pub mod third_party;
 
 pub use answer::Answer;
 pub use caribou::{Caribou, Setup};
+pub use certificates::{Authority, Certificate};
 pub use eventually::eventually;
-pub use fake::{HttpFake, Script, StdioFake};
+pub use fake::{HttpFake, Script, StdioFake, TokenFake};
 pub use home::Home;
 pub use postgres::Postgres;
 pub use redis::Redis;

@@ -3,11 +3,12 @@
 use crate::tree::Tree;
 
 /// Which of our crates a crate may use. The binary and the tests may use all.
-const OURS: [(&str, &[&str]); 16] = [
+const OURS: [(&str, &[&str]); 17] = [
     ("caribou-core", &[]),
     ("caribou-ports", &["caribou-core"]),
     ("caribou-runtime", &["caribou-core", "caribou-ports"]),
-    ("caribou-mcp", &["caribou-core", "caribou-ports"]),
+    ("caribou-egress", &["caribou-core"]),
+    ("caribou-mcp", &["caribou-core", "caribou-egress", "caribou-ports"]),
     ("caribou-mcp-endpoint", &["caribou-core", "caribou-runtime", "caribou-mcp"]),
     ("caribou-rest", &["caribou-core", "caribou-runtime"]),
     ("caribou-grpc", &["caribou-core", "caribou-ports", "caribou-proto", "caribou-runtime"]),
@@ -15,7 +16,7 @@ const OURS: [(&str, &[&str]); 16] = [
     ("caribou-interceptors", &["caribou-core", "caribou-ports", "caribou-proto"]),
     ("caribou-proto", &[]),
     ("caribou-store", &["caribou-core", "caribou-ports"]),
-    ("caribou-oauth", &["caribou-core", "caribou-ports"]),
+    ("caribou-oauth", &["caribou-core", "caribou-egress", "caribou-ports"]),
     ("caribou-signals", &["caribou-core", "caribou-ports"]),
     ("caribou-workspace", &["caribou-core", "caribou-ports"]),
     ("caribou-notify", &["caribou-core", "caribou-ports"]),
@@ -34,7 +35,17 @@ const RESERVED: [(&str, &[&str]); 9] = [
     ("axum", &["caribou-rest", "caribou-mcp-endpoint"]),
     ("ractor", &["caribou-runtime"]),
     ("redis", &["caribou-signals"]),
-    ("reqwest", &["caribou-identity", "caribou-interceptors", "caribou-mcp", "caribou-oauth", "caribou-notify"]),
+    (
+        "reqwest",
+        &[
+            "caribou-egress",
+            "caribou-identity",
+            "caribou-interceptors",
+            "caribou-mcp",
+            "caribou-oauth",
+            "caribou-notify",
+        ],
+    ),
     ("rmcp", &["caribou-mcp"]),
     ("rustix", &["caribou-mcp", "caribou-workspace"]),
     ("sqlx", &["caribou-store"]),

@@ -76,8 +76,64 @@ pub const LIST_WAIT: Duration = Duration::from_secs(10);
 /// forgotten and learnt again.
 pub const MAX_REMEMBERED_SERVERS: usize = 10_000;
 
+/// Callers whose credential or allowance is remembered; each costs about a hundred bytes.
+pub const MAX_REMEMBERED_CALLERS: usize = 100_000;
+
+/// Credentials remembered that are nobody's: whoever guesses makes new ones at will, so only those that are repeated
+/// are worth it.
+pub const MAX_REMEMBERED_STRANGERS: usize = 1_000;
+
+/// How long it is believed who an API key is: a revoked one is refused after this at the latest.
+pub const API_KEY_BELIEVED: Duration = Duration::from_secs(5);
+
+/// How long a verified token is believed without a look at it, if it does not expire sooner: a signing key that was
+/// taken back is noticed after this and `KEY_SET_FRESH` at the latest.
+pub const TOKEN_BELIEVED: Duration = Duration::from_secs(60);
+
+/// Telling who a caller is, all waits included.
+pub const AUTHENTICATE: Duration = Duration::from_secs(10);
+
+/// A bearer credential: tokens of common issuers have 1 to 4 KiB, and headers end at 16 KiB elsewhere.
+pub const MAX_BEARER_BYTES: usize = 16 * 1024;
+
+/// Age of a key set after which it is fetched again, so that a key that was taken back is noticed.
+pub const KEY_SET_FRESH: Duration = Duration::from_secs(300);
+
+/// Age of a key set after which it is believed no more when it cannot be fetched: an issuer that is away for a while
+/// locks nobody out.
+pub const KEY_SET_STALE: Duration = Duration::from_secs(3_600);
+
+/// The pause between two fetches of a key set that is held: tokens that name unknown keys cost the issuer no more.
+pub const KEY_SET_PAUSE: Duration = Duration::from_secs(60);
+
+/// The same while none is held, so that an issuer that comes back is noticed.
+pub const KEY_SET_RETRY: Duration = Duration::from_secs(5);
+
+/// One fetch of a key set.
+pub const KEY_SET_FETCH: Duration = Duration::from_secs(5);
+
+/// A key set: those of the largest issuers have some 20 KiB.
+pub const MAX_KEY_SET_BYTES: usize = 256 * 1024;
+
 /// Epochs remembered of sessions no longer live, so that a caller is told of the restart.
 pub const MAX_REMEMBERED_EPOCHS: usize = 100_000;
+
+/// One token request as a whole: each of its operations has a shorter bound of its own, but a provider that drips
+/// bytes passes all of those (contract 7.5, long request).
+pub const TOKEN_REQUEST: Duration = Duration::from_secs(120);
+
+/// How long the failure of a token request is the answer for whoever asks next: a broken token endpoint is asked once
+/// a second, however many callers there are.
+pub const TOKEN_RETRY: Duration = Duration::from_secs(1);
+
+/// Callers of one connection that wait for its token: every call in flight, and every stream of its sessions.
+pub const MAX_WAITING_FOR_TOKEN: usize = 16_384;
+
+/// A token rejected this soon after it took the place of a rejected one was never good: no other will be.
+pub const TOKEN_REJECTED_AGAIN: Duration = Duration::from_secs(10);
+
+/// How long a server that rejects fresh tokens is left alone, so that nobody loops through refresh and rejection.
+pub const TOKEN_REJECTED_PAUSE: Duration = Duration::from_secs(5);
 
 /// Progress reports waiting for one slow caller; later ones replace none, they are dropped.
 pub const PROGRESS_QUEUE: usize = 64;
@@ -128,3 +184,76 @@ pub const MIGRATION_WAIT: Duration = Duration::from_secs(60);
 
 /// One step of a migration: an index over ten million rows takes minutes.
 pub const MIGRATION_STEP: Duration = Duration::from_secs(3_600);
+
+/// How long an interceptor may take to answer when its entry says nothing else: it stands before every call, so one
+/// that needs longer is broken.
+pub const INTERCEPTOR_ANSWER: Duration = Duration::from_secs(5);
+
+/// Failures in a row after which an interceptor is no longer asked: five callers have waited in vain by then.
+pub const INTERCEPTOR_FAILURES: u32 = 5;
+
+/// For how long it is not asked; one call finds out then whether it is back.
+pub const INTERCEPTOR_PAUSE: Duration = Duration::from_secs(5);
+
+/// Headers that one interceptor sets on one call; servers refuse requests with more than a hundred.
+pub const MAX_INTERCEPTOR_HEADERS: usize = 64;
+
+/// What is shown of an interceptor's reason to deny a call.
+pub const MAX_DENIAL_CHARS: usize = 2_000;
+
+/// Audit rows that wait for the store: ten seconds at a thousand calls a second, some megabytes (architecture.md §10).
+pub const AUDIT_BUFFER: usize = 10_000;
+
+/// Audit rows stored at once: beyond some hundred a statement gets longer, but no cheaper.
+pub const AUDIT_BATCH: usize = 256;
+
+/// How long the first row of a batch waits for others: nobody looks for a row sooner, and a crash loses no more.
+pub const AUDIT_LINGER: Duration = Duration::from_millis(100);
+
+/// Storing one batch; longer than the store's own bound, so that the store answers first and says why.
+pub const AUDIT_APPEND: Duration = Duration::from_secs(15);
+
+/// How long the writer waits before it asks a store again that refused: short beside what fills the buffer.
+pub const AUDIT_RETRY: Duration = Duration::from_secs(1);
+
+/// Storing what is buffered when a replica stops; with the end of the sessions below what process managers allow.
+pub const AUDIT_FLUSH: Duration = Duration::from_secs(5);
+
+/// How long audit rows are kept.
+pub const AUDIT_RETENTION: Duration = Duration::from_secs(90 * 24 * 3_600);
+
+/// How often old audit rows are deleted.
+pub const AUDIT_FORGET_EVERY: Duration = Duration::from_secs(3_600);
+
+/// Audit rows deleted by one statement: a few milliseconds, so that whoever writes hardly waits.
+pub const AUDIT_FORGET_BATCH: u32 = 1_000;
+
+/// The rest between two such statements.
+pub const AUDIT_FORGET_PAUSE: Duration = Duration::from_millis(50);
+
+/// What is kept of one text in an audit row; longer than any name of ours.
+pub const MAX_AUDIT_TEXT_BYTES: usize = 256;
+
+/// Audit rows of one answer.
+pub const MAX_AUDIT_PAGE: u32 = 1_000;
+
+/// Secrets of one request: a server wants one or two, a person has some for each of their services.
+pub const MAX_REQUEST_SECRETS: usize = 64;
+
+/// One secret of a request: the longest tokens have some KiB, and servers take no longer header.
+pub const MAX_REQUEST_SECRET_BYTES: usize = 16 * 1024;
+
+/// Personal connections of one user, unless the operator says otherwise: a person uses a handful of services.
+pub const MAX_PERSONAL_CONNECTIONS: u32 = 20;
+
+/// One definition of a personal connection; the longest sensible ones hold some tokens and a tool list.
+pub const MAX_DEFINITION_BYTES: usize = 64 * 1024;
+
+/// Users whose personal connections one replica holds at once; the one that has not asked for longest makes room.
+pub const MAX_PERSONAL_USERS: usize = 1_000;
+
+/// How long what is known of a user's personal connections counts as what is stored.
+pub const PERSONAL_LOOK: Duration = Duration::from_secs(1);
+
+/// Rows that are re-encrypted between two looks at the store: a page is read and written in well under a second.
+pub const RESEAL_PAGE: u32 = 200;

@@ -25,6 +25,15 @@ impl Masker {
         Self { secrets }
     }
 
+    /// This masker with further values. Of a header value that starts with a scheme, such as `Bearer`, what follows
+    /// is one too: servers print either.
+    #[must_use]
+    pub fn with<'v>(&self, header_values: impl IntoIterator<Item = &'v str>) -> Self {
+        let credential = |value: &'v str| value.trim().split_once(' ').map(|(_, credential)| credential.to_owned());
+        let further = header_values.into_iter().flat_map(|value| [Some(value.to_owned()), credential(value)]);
+        Self::new(self.secrets.iter().cloned().chain(further.flatten()))
+    }
+
     /// `text` with every known secret replaced.
     pub fn mask(&self, text: &str) -> String {
         let mut masked = text.to_owned();
@@ -51,6 +60,13 @@ mod tests {
     fn the_longest_secret_is_replaced_first_and_short_ones_are_left() {
         let masker = Masker::new(["secret-1".to_owned(), "secret-1-and-more".to_owned(), "1".to_owned()]);
         assert_eq!(masker.mask("a secret-1-and-more b secret-1 c 1"), "a *** b *** c 1");
+    }
+
+    #[test]
+    fn further_header_values_are_known_with_and_without_their_scheme() {
+        // Invariant O3.
+        let masker = Masker::new(["secret-1".to_owned()]).with(["Bearer hunter22", "key-of-ann"]);
+        assert_eq!(masker.mask("secret-1, Bearer hunter22, hunter22, key-of-ann"), "***, ***, ***, ***");
     }
 
     #[test]

@@ -1,1 +1,19 @@
-//! The gRPC API that platform services use.
+//! The gRPC API that platform services use: `proto/caribou/v1`, health and reflection.
+//!
+//! Owns what a caller reads and writes on the wire; decides nothing about sessions, servers or tools: each method
+//! turns a request into one verb of `caribou-runtime` and the verb's answer into a response. JSON (`arguments`,
+//! `result`, `tool`) goes through as text and is never written anew (invariant W1). Every failure has one of the
+//! statuses of `status`. Messages, waits, streams and connections are bounded (B1).
+
+mod convert;
+mod deadline;
+mod envelope;
+mod identity;
+mod options;
+mod patient;
+mod serve;
+mod server;
+mod status;
+
+pub use options::{GrpcOptions, Readiness};
+pub use serve::{ServerConfigs, serve};

@@ -8,9 +8,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use caribou_core::config::ServerConfig;
+use caribou_core::config::{Secret, ServerConfig};
 use caribou_ports::BoxFuture;
-use caribou_ports::mcp::{CallError, Disconnect, OpenError, SessionFacts, ToolListing};
+use caribou_ports::mcp::{CallError, Credentials, Disconnect, OpenError, SessionFacts, ToolListing};
 use caribou_ports::workspace::ThreadFolder;
 use serde_json::value::RawValue;
 use tracing::warn;
@@ -63,13 +63,15 @@ pub(crate) struct RequestExtras {
     pub(crate) progress: Option<ProgressRoute>,
     /// The value that modern HTTP mirrors in `Mcp-Name`: the raw tool name of a `tools/call`.
     pub(crate) name: Option<Arc<str>>,
+    /// Headers of this request alone, over HTTP.
+    pub(crate) headers: Vec<(String, Secret)>,
     /// Whether giving the request up is told upstream. Never for requests that open a session (mcp.md §3.3).
     pub(crate) cancellable: bool,
 }
 
 impl Default for RequestExtras {
     fn default() -> Self {
-        Self { progress: None, name: None, cancellable: true }
+        Self { progress: None, name: None, headers: Vec::new(), cancellable: true }
     }
 }
 
@@ -95,6 +97,8 @@ pub(crate) struct Opening {
     pub(crate) server: Arc<ServerConfig>,
     /// Whose session it is, for markers and logs.
     pub(crate) label: String,
+    /// What every request of the session carries besides the configured headers; nothing for a child.
+    pub(crate) credentials: Credentials,
     /// Where a child of this session keeps its files.
     pub(crate) folder: Option<ThreadFolder>,
     /// Whether to keep a standing stream for `list_changed` where the transport needs one for it.

@@ -1,15 +1,17 @@
 //! Opens sessions with upstream servers, whatever their transport.
 //!
-//! Owns the bound of a bring-up and the choice of transport. A server whose credentials this build cannot send is
-//! refused before any traffic (fail closed). An error is returned only when everything half-made is gone.
+//! Owns the bound of a bring-up and the choice of transport. A server with `oauth` is refused before any traffic when
+//! nobody hands its access tokens in (fail closed). An error is returned only when everything half-made is gone.
 
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use caribou_core::bounds::{CHILD_GRACE, ERA_PROBE, MAX_MESSAGE_BYTES};
-use caribou_core::config::{ServerConfig, Transport};
+use caribou_core::config::Transport;
 use caribou_core::ids::BootId;
+use caribou_core::network::AllowedNetworks;
+use caribou_egress::WayOut;
 use caribou_ports::BoxFuture;
 use caribou_ports::guard::ChildHost;
 use caribou_ports::mcp::{Connector, OpenError, OpenSession, Session};
@@ -35,6 +37,10 @@ pub struct UpstreamOptions {
     pub era_probe: Duration,
     /// Bound of one message of a server that sets none of its own.
     pub max_message_bytes: usize,
+    /// What personal connections reach beside the public internet; the setting `network.allow_cidrs`.
+    pub allowed_networks: AllowedNetworks,
+    /// How requests to servers leave; the settings `network.ca_file` and `network.proxy`.
+    pub way_out: WayOut,
     /// This life of this replica, set as `CARIBOU_BOOT` in the environment of every child.
     pub boot: BootId,
 }
@@ -47,6 +53,8 @@ impl UpstreamOptions {
             child_grace: CHILD_GRACE,
             era_probe: ERA_PROBE,
             max_message_bytes: MAX_MESSAGE_BYTES,
+            allowed_networks: AllowedNetworks::default(),
+            way_out: WayOut::default(),
             boot,
         }
     }
@@ -67,10 +75,18 @@ impl Upstreams {
     /// # Errors
     /// The HTTP client cannot be set up.
     pub fn new(options: UpstreamOptions, host: Arc<dyn ChildHost>) -> Result<Arc<Self>, UpstreamsError> {
-        let UpstreamOptions { inherit_env, child_grace, era_probe, max_message_bytes, boot } = options;
+        let UpstreamOptions {
+            inherit_env,
+            child_grace,
+            era_probe,
+            max_message_bytes,
+            allowed_networks,
+            way_out,
+            boot,
+        } = options;
         // The HTTP client panics without a provider; an error means that the program has installed one itself.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let remotes = Remotes::new().map_err(UpstreamsError::HttpClient)?;
+        let remotes = Remotes::new(allowed_networks, &way_out).map_err(UpstreamsError::HttpClient)?;
         let launcher = Launcher { host, inherit_env: inherit_env.into(), grace: child_grace, boot };
         Ok(Arc::new(Self { launcher, remotes, eras: Arc::default(), era_probe, max_message_bytes }))
     }
@@ -85,6 +101,7 @@ impl Upstreams {
             asks: Arc::new(ServerAsks::new(&server, Arc::clone(&request.events))),
             server,
             label: request.label.clone(),
+            credentials: request.credentials.clone(),
             folder: request.folder.clone(),
             watch_lists: request.watch_lists,
             eras: Arc::clone(&self.eras),
@@ -101,7 +118,7 @@ impl Connector for Upstreams {
         let (opening, max_result_bytes) = self.opening(&request);
         let (launcher, remotes) = (self.launcher.clone(), Arc::clone(&self.remotes));
         Box::pin(async move {
-            refuse_missing_credentials(&opening.server)?;
+            refuse_without_tokens(&opening)?;
             let opened = open(&launcher, &remotes, &opening, request).await?;
             Ok(Arc::new(ChannelSession::new(opened, &opening.server, max_result_bytes)) as Arc<dyn Session>)
         })
@@ -152,25 +169,22 @@ async fn stop(bound: Option<Duration>, abandoned: BoxFuture<'static, ()>) -> Sto
     }
 }
 
-/// Credentials that belong to a user or to a token chain are not sent by this build; nothing else is sent instead.
-fn refuse_missing_credentials(server: &ServerConfig) -> Result<(), OpenError> {
-    let needed = [
-        ("oauth", server.oauth.as_ref().is_some_and(|oauth| oauth.enabled)),
-        ("user_auth", server.user_auth.as_ref().is_some_and(|auth| auth.enabled)),
-        ("headers_from_context", server.headers_from_context.as_ref().is_some_and(|headers| headers.enabled)),
-    ];
-    match needed.into_iter().find(|(_, enabled)| *enabled) {
-        None => Ok(()),
-        Some((field, _)) => Err(OpenError::Denied(format!(
-            "server `{}` needs the credentials of `{field}`, which this build cannot send yet",
-            server.name
-        ))),
+/// A server that wants access tokens is not asked without any, save to list its tools (contract 7.4).
+fn refuse_without_tokens(opening: &Opening) -> Result<(), OpenError> {
+    let Opening { server, credentials, .. } = opening;
+    let is_wanted = server.oauth.as_ref().is_some_and(|oauth| oauth.enabled);
+    if !is_wanted || credentials.tokens.is_some() || credentials.is_token_optional {
+        return Ok(());
     }
+    let name = server.shown_name();
+    Err(OpenError::Denied(format!(
+        "server `{name}` needs access tokens of its `oauth`, and nothing here asks for them"
+    )))
 }
 
 #[cfg(test)]
 mod tests {
-    use caribou_core::config::UserAuth;
+    use caribou_core::config::{OAuth, OAuthGrant, ServerConfig};
     use caribou_ports::mcp::Credentials;
 
     use super::*;
@@ -195,18 +209,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_whose_credentials_cannot_be_sent_is_refused() {
+    async fn a_server_with_oauth_is_refused_when_nobody_has_tokens_for_it() {
         let mut server = stdio_server(&["no-such-program"]);
-        server.user_auth = Some(UserAuth {
+        server.oauth = Some(OAuth {
             enabled: true,
-            header: "Authorization".to_owned(),
-            users: Vec::new(),
-            on_missing: caribou_core::config::OnMissing::Passthrough,
+            token_url: "http://127.0.0.1:1/token".to_owned(),
+            grant: OAuthGrant::ClientCredentials,
+            client_id: None,
+            client_secret: None,
+            refresh_token: None,
+            scope: None,
+            audience: None,
+            token_field: "access_token".to_owned(),
+            token_type_field: "token_type".to_owned(),
+            expires_in_field: "expires_in".to_owned(),
+            default_token_type: "Bearer".to_owned(),
+            refresh_skew: Duration::from_secs(60),
+            extra_token_params: Vec::new(),
         });
         let refused = upstreams().open(request(server.clone(), None)).await.err().expect("refused");
-        assert!(matches!(&refused, OpenError::Denied(why) if why.contains("user_auth")), "{refused}");
-        if let Some(auth) = &mut server.user_auth {
-            auth.enabled = false;
+        assert!(matches!(&refused, OpenError::Denied(why) if why.contains("oauth")), "{refused}");
+        let optional = Credentials { is_token_optional: true, ..Credentials::default() };
+        let asked = OpenSession { credentials: optional, ..request(server.clone(), None) };
+        let refused = upstreams().open(asked).await.err().expect("not startable");
+        assert!(matches!(refused, OpenError::NotStartable(_)), "{refused}");
+        if let Some(oauth) = &mut server.oauth {
+            oauth.enabled = false;
         }
         let refused = upstreams().open(request(server, None)).await.err().expect("not startable");
         assert!(matches!(refused, OpenError::NotStartable(_)), "{refused}");

@@ -103,6 +103,7 @@ pub(crate) fn opening(server: ServerConfig) -> Opening {
     Opening {
         server: Arc::new(server),
         label: "fake/ann:t1".to_owned(),
+        credentials: caribou_ports::mcp::Credentials::default(),
         folder: None,
         watch_lists: false,
         asks,

@@ -41,7 +41,7 @@ impl ChannelSession {
     }
 
     async fn call(&self, call: ToolCall) -> Result<Box<RawValue>, CallError> {
-        let ToolCall { name, arguments, meta: extra, headers: _, progress } = call;
+        let ToolCall { name, arguments, meta: extra, headers, progress } = call;
         let progress = progress.map(|sink| ProgressRoute { token: self.next_token(), sink });
         let meta =
             Meta { protocol: &self.protocol_meta, extra: &extra, progress: progress.as_ref().map(|route| route.token) };
@@ -51,7 +51,7 @@ impl ChannelSession {
             None => meta::params(&[name_member], meta)?,
         };
         drop(arguments);
-        let extras = RequestExtras { progress, name: Some(name), ..RequestExtras::default() };
+        let extras = RequestExtras { progress, name: Some(name), headers, ..RequestExtras::default() };
         let result = self.channel.request("tools/call", Some(params), extras).await?;
         if result.get().len() > self.max_result_bytes {
             return Err(CallError::TooLarge { limit: self.max_result_bytes });

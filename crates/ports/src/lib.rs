@@ -13,6 +13,7 @@ pub mod identity;
 pub mod interceptor;
 pub mod mcp;
 pub mod store;
+pub mod task_driver;
 pub mod token_endpoint;
 pub mod vault;
 pub mod workspace;

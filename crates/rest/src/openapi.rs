@@ -4,10 +4,13 @@
 
 use std::collections::BTreeMap;
 
+use utoipa::openapi::path::PathItem;
 use utoipa::openapi::response::{Response, ResponseBuilder, ResponsesBuilder};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr};
 use utoipa::{IntoResponses, OpenApi};
 
+use crate::identity::OPEN;
 use crate::problem::ProblemBody;
 use crate::router::documented_routes;
 
@@ -29,6 +32,44 @@ pub fn document() -> utoipa::openapi::OpenApi {
     components(schemas(ProblemBody<'static>)),
 )]
 pub(crate) struct Document;
+
+/// Says of every route but the open ones that it asks for its caller, and what it answers to one that it does not know.
+pub(crate) fn ask_for_callers(document: &mut utoipa::openapi::OpenApi) {
+    let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(
+        "An API key (`caribou keys create`) or a token of the issuer, whichever `auth.mode` says. While that is \
+         `disabled`, nothing is asked for.",
+    ));
+    let components = document.components.get_or_insert_default();
+    components.add_security_scheme(BEARER, SecurityScheme::Http(scheme.build()));
+    document.security = Some(vec![SecurityRequirement::new(BEARER, NO_SCOPES)]);
+    for (path, item) in &mut document.paths.paths {
+        let PathItem { get, put, post, delete, patch, .. } = item;
+        for operation in [get, put, post, delete, patch].into_iter().flatten() {
+            if OPEN.contains(&path.as_str()) {
+                operation.security = Some(Vec::new());
+            } else {
+                operation.responses.responses.extend(StrangerProblems::responses());
+            }
+        }
+    }
+}
+
+/// The name of the one way to say who calls.
+const BEARER: &str = "bearer";
+
+const NO_SCOPES: [&str; 0] = [];
+
+/// Failures of telling who calls.
+struct StrangerProblems;
+
+impl IntoResponses for StrangerProblems {
+    fn responses() -> Meanings {
+        problems(&[
+            ("401", "`denied`: no credential, or one that is nobody's; `WWW-Authenticate` says which"),
+            ("429", "`busy`: this caller asks too often; `Retry-After` says when to try again"),
+        ])
+    }
+}
 
 /// Failures of reading a body.
 pub(crate) struct BodyProblems;

@@ -26,13 +26,25 @@ pub(crate) struct Problem {
     code: Code,
     detail: String,
     retry_after: Option<Duration>,
+    /// What `WWW-Authenticate` says.
+    challenge: Option<&'static str>,
     upstream: Option<UpstreamError>,
 }
 
 impl Problem {
     /// A failure whose status is not that of its code.
     pub(crate) fn new(status: StatusCode, code: Code, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into(), retry_after: None, upstream: None }
+        Self { status, code, detail: detail.into(), retry_after: None, challenge: None, upstream: None }
+    }
+
+    /// With the time after which trying again makes sense.
+    pub(crate) fn retry_after(self, wait: Duration) -> Self {
+        Self { retry_after: Some(wait), ..self }
+    }
+
+    /// With what the caller is asked to send (RFC 9110 §11.6.1).
+    pub(crate) fn challenge(self, challenge: &'static str) -> Self {
+        Self { challenge: Some(challenge), ..self }
     }
 
     /// A request that is well formed and means nothing we can do.
@@ -69,7 +81,7 @@ impl From<VerbError> for Problem {
     fn from(error: VerbError) -> Self {
         let retry_after = error.retry_after.or((error.code == Code::Busy).then_some(BUSY_RETRY));
         let VerbError { code, detail, upstream, .. } = error;
-        Self { status: status(code), code, detail, retry_after, upstream }
+        Self { status: status(code), code, detail, retry_after, challenge: None, upstream }
     }
 }
 
@@ -79,6 +91,9 @@ impl IntoResponse for Problem {
         if let Some(wait) = self.retry_after {
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
+        }
+        if let Some(challenge) = self.challenge {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
         response.extensions_mut().insert(self);
         response

@@ -12,10 +12,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::envelope::envelope;
-use crate::openapi::Document;
+use crate::openapi::{Document, ask_for_callers};
 use crate::options::RestOptions;
 use crate::problem::Problem;
-use crate::routes::{cache, config, health, metrics, openapi, prompt_section, servers, sessions, threads, tools};
+use crate::routes::{
+    audit, cache, config, connections, health, metrics, openapi, prompt_section, servers, sessions, threads, tools,
+};
 
 /// What every route may use.
 pub(crate) struct Replica {
@@ -37,7 +39,7 @@ pub fn router(runtime: Runtime, options: RestOptions) -> Router {
 
 /// The routes, each with its entry in the document.
 pub(crate) fn documented_routes() -> OpenApiRouter<Arc<Replica>> {
-    OpenApiRouter::with_openapi(Document::openapi())
+    let mut routes = OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(tools::list::list_tools))
         .routes(routes!(tools::call::call_tool))
         .routes(routes!(tools::refresh::refresh_tools))
@@ -56,10 +58,19 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Arc<Replica>> {
         .routes(routes!(servers::list::list_servers))
         .routes(routes!(sessions::list::list_sessions))
         .routes(routes!(threads::close_sessions::close_sessions))
+        .routes(routes!(connections::list::list_connections))
+        .routes(routes!(
+            connections::read::read_connection,
+            connections::put::put_connection,
+            connections::delete::delete_connection
+        ))
+        .routes(routes!(audit::read::read_audit))
         .routes(routes!(health::live::live))
         .routes(routes!(health::ready::ready))
         .routes(routes!(metrics::read::read_metrics))
-        .routes(routes!(openapi::read::read_document))
+        .routes(routes!(openapi::read::read_document));
+    ask_for_callers(routes.get_openapi_mut());
+    routes
 }
 
 async fn unknown_route() -> Problem {

@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let upstreams = Upstreams::new(UpstreamOptions::new(boot.clone()), Arc::new(DirectHost))?;
     let runtime = Runtime::start(document.servers, Options::default(), upstreams, boot).await?;
 
-    let listed = runtime.list_tools(&Scope::new(None, None)).await?;
+    let listed = runtime.list_tools(&Caller::local(Door::Library), &Scope::new(None, None)).await?;
     for tool in &listed.tools {
         println!("{}", tool.name);
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caribou_core::failure::Code;
+use caribou_core::identity::Refusal;
 use serde_json::value::RawValue;
 
 /// A verb that failed. Holds no secret; may be shown to whoever asked.
@@ -40,5 +41,11 @@ impl VerbError {
     /// A fault of ours, told by the log.
     pub(crate) fn fault() -> Self {
         Self::new(Code::Unavailable, "this is a fault of Caribou; its log says more")
+    }
+}
+
+impl From<Refusal> for VerbError {
+    fn from(refusal: Refusal) -> Self {
+        Self::new(Code::Denied, refusal.to_string())
     }
 }

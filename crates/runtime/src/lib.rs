@@ -5,12 +5,18 @@
 //! the whole of it.
 
 mod api;
+mod audit;
+mod call;
 mod caller;
 mod catalog;
 mod config;
 mod error;
+mod gate;
+mod interception;
 mod metrics;
+mod oauth;
 mod options;
+mod personal;
 mod promotions;
 mod roles;
 mod session;
@@ -25,10 +31,15 @@ pub use api::promote_tools::PromotedTools;
 pub use api::reset::{Reach, ResetDone};
 pub use api::search_tools::FoundTools;
 pub use api::status::{ServerState, ServerStatus, SessionStatus};
+pub use audit::{AuditOptions, OnFull, wall_clock_ms};
 pub use caller::{Caller, Door, RequestSecrets};
+pub use caribou_ports::identity::Unauthenticated;
 pub use caribou_ports::mcp::{Progress, ProgressSink};
+pub use caribou_ports::store::{AuditFilter, AuditRow, StoredAuditRow};
 pub use config::{Configuration, StaleConfig};
 pub use error::{UpstreamError, VerbError};
+pub use gate::NotAdmitted;
 pub use options::Options;
+pub use personal::{ConnectionView, ConnectionsView};
 pub use shape::Shape;
 pub use start::{Outside, Personal, Runtime};

@@ -1,15 +1,19 @@
 //! What the runtime counts. Names are those of the OpenTelemetry metrics API; `/metrics` shows them with Prometheus'
 //! suffixes (`caribou_calls_total`, `caribou_call_duration_seconds`, …).
 //!
-//! Labels are names of servers and of tools that servers listed: never arguments, users, threads or URLs.
+//! Labels are names of servers and of tools that servers listed: never arguments, users, threads or URLs. All personal
+//! connections are one server here, without tools: their number has no bound, and they are nobody else's business.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use caribou_core::config::ServerConfig;
+use caribou_core::config::{ServerConfig, personal};
 use caribou_core::ids::ServerName;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter, UpDownCounter};
+
+/// The label of all personal connections.
+const PERSONAL: &str = "personal";
 
 /// The instruments.
 pub(crate) struct Metrics {
@@ -20,6 +24,7 @@ pub(crate) struct Metrics {
     failed_starts: Counter<u64>,
     reaped: Counter<u64>,
     oddities: Counter<u64>,
+    oauth_refreshes: Counter<u64>,
     config_stale: Gauge<u64>,
 }
 
@@ -52,6 +57,10 @@ impl Metrics {
                 .u64_counter("caribou_oddities")
                 .with_description("Times a server strayed from the protocol and was put up with, by kind")
                 .build(),
+            oauth_refreshes: meter
+                .u64_counter("caribou_oauth_refreshes")
+                .with_description("Token requests by outcome: given, not_sent, refused, unusable, unknown")
+                .build(),
             config_stale: meter
                 .u64_gauge("caribou_config_stale")
                 .with_description("1 while the stored configuration cannot be used and the last good one is in force")
@@ -59,8 +68,9 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn tool_labels(server: &str, tool: &str) -> ToolLabels {
-        Arc::new([KeyValue::new("server", server.to_owned()), KeyValue::new("tool", tool.to_owned())])
+    pub(crate) fn tool_labels(server: &ServerConfig, tool: &str) -> ToolLabels {
+        let tool = if server.is_personal() { "" } else { tool };
+        Arc::new([KeyValue::new("server", label(&server.name)), KeyValue::new("tool", tool.to_owned())])
     }
 
     pub(crate) fn called(&self, labels: &ToolLabels, outcome: &'static str, took: Duration) {
@@ -87,7 +97,12 @@ impl Metrics {
     }
 
     pub(crate) fn odd(&self, server: &ServerName, kind: &'static str) {
-        self.oddities.add(1, &[KeyValue::new("server", server.as_str().to_owned()), KeyValue::new("kind", kind)]);
+        self.oddities.add(1, &[KeyValue::new("server", label(server)), KeyValue::new("kind", kind)]);
+    }
+
+    pub(crate) fn refreshed(&self, server: &ServerName, outcome: &'static str) {
+        let server = KeyValue::new("server", label(server));
+        self.oauth_refreshes.add(1, &[server, KeyValue::new("outcome", outcome)]);
     }
 
     pub(crate) fn config_stale(&self, stale: bool) {
@@ -96,5 +111,9 @@ impl Metrics {
 }
 
 fn of_session(server: &ServerConfig) -> [KeyValue; 2] {
-    [KeyValue::new("server", server.name.as_str().to_owned()), KeyValue::new("transport", server.transport.name())]
+    [KeyValue::new("server", label(&server.name)), KeyValue::new("transport", server.transport.name())]
+}
+
+fn label(server: &ServerName) -> String {
+    if personal::is_runtime_name(server) { PERSONAL.to_owned() } else { server.as_str().to_owned() }
 }

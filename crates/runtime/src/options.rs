@@ -3,8 +3,12 @@
 use std::time::Duration;
 
 use caribou_core::bounds;
+use caribou_core::config::InterceptorEntry;
 use caribou_core::guardrails::Guardrails;
+use caribou_core::identity::Rate;
 use caribou_core::tool::AUTO_PROMOTE_TOP_K;
+
+use crate::audit::AuditOptions;
 
 /// Bounds and waits of one replica.
 #[derive(Clone, Debug)]
@@ -29,10 +33,16 @@ pub struct Options {
     pub list_wait: Duration,
     /// Which tools may be called at all.
     pub guardrails: Guardrails,
+    /// What stands around every call, in order, where no configuration is followed; where one is, its document says.
+    pub interceptors: Vec<InterceptorEntry>,
     /// Whether tools are deferred: shown by name until a model fetches them (contract 9.3).
     pub tool_search: bool,
     /// The most tools that one text of a user promotes.
     pub auto_promote_top_k: usize,
+    /// How what is done is put on record.
+    pub audit: AuditOptions,
+    /// How often each caller may ask; `None` = as often as it likes.
+    pub rate_limit: Option<Rate>,
 }
 
 impl Default for Options {
@@ -50,8 +60,11 @@ impl Default for Options {
             call_max: bounds::CALL_MAX,
             list_wait: bounds::LIST_WAIT,
             guardrails: Guardrails::default(),
+            interceptors: Vec::new(),
             tool_search: false,
             auto_promote_top_k: AUTO_PROMOTE_TOP_K,
+            audit: AuditOptions::default(),
+            rate_limit: None,
         }
     }
 }

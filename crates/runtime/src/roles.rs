@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, Message, SpawnErr, SupervisionEvent};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, ActorStatus, Message, SpawnErr, SupervisionEvent};
 
 use crate::catalog::{CatalogActor, CatalogMessage};
 use crate::config::{ConfigurationActor, ConfigurationMessage};
@@ -30,12 +30,25 @@ impl<M: Message> Role<M> {
         Self(Arc::new(RwLock::new(None)))
     }
 
-    fn fill(&self, actor: ActorRef<M>) {
+    pub(crate) fn fill(&self, actor: ActorRef<M>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(actor);
     }
 
     fn is(&self, id: ActorId) -> bool {
         self.0.read().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|actor| actor.get_id() == id)
+    }
+
+    /// Whether somebody fills it who has not ended.
+    pub(crate) fn is_filled(&self) -> bool {
+        let filled = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        filled.as_ref().is_some_and(|actor| actor.get_status() < ActorStatus::Stopping)
+    }
+
+    /// Ends whoever fills it.
+    pub(crate) fn vacate(&self) {
+        if let Some(actor) = self.0.write().unwrap_or_else(PoisonError::into_inner).take() {
+            actor.stop(None);
+        }
     }
 
     /// Sends a message, without waiting.

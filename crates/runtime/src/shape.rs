@@ -62,6 +62,12 @@ impl Shaping {
         Some(Self { neutralise, files })
     }
 
+    /// For a result that no server gave: it is ready, so no path in it is translated (contract 4.7).
+    pub(crate) fn of_ready(shape: Shape) -> Option<Self> {
+        let Shape::Agent { neutralise } = shape else { return None };
+        Some(Self { neutralise, files: None })
+    }
+
     /// The form of `result`.
     pub(crate) async fn finish(self, result: &RawValue) -> AgentResult {
         let neutralise = self.neutralise;

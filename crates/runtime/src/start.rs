@@ -4,8 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use caribou_core::bounds;
 use caribou_core::config::ServerEntry;
+use caribou_core::credentials::CredentialKey;
 use caribou_core::failure::Code;
 use caribou_core::ids::BootId;
+use caribou_core::launch::Allowlist;
+use caribou_ports::identity::Authenticator;
 use caribou_ports::interceptor::Interceptors;
 use caribou_ports::mcp::Connector;
 use caribou_ports::store::{Audit, Connections, Promotions};
@@ -15,11 +18,16 @@ use caribou_ports::workspace::ThreadFolders;
 use ractor::{Actor, ActorRef};
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::audit::AuditLog;
 use crate::catalog::{Catalog, CatalogActor, DirtyLists, Published};
 use crate::config::{Configuration, ConfigurationActor, ConfigurationDesk, Configured, InForce};
 use crate::error::VerbError;
+use crate::gate::Gate;
+use crate::interception::Interception;
 use crate::metrics::Metrics;
+use crate::oauth::Chains;
 use crate::options::Options;
+use crate::personal::Users;
 use crate::promotions::PromotionsInMemory;
 use crate::roles::{Role, Roles, Root};
 use crate::session::{Directory, EpochBook, Oddities, Registry, RegistryMessage, Router};
@@ -35,6 +43,8 @@ pub struct Outside {
     pub configuration: Option<Configuration>,
     /// Keeps what threads have promoted; `None` = this process does, for as long as it lives.
     pub promotions: Option<Arc<dyn Promotions>>,
+    /// Tells callers apart; `None` = it is not asked who they are, and all may everything.
+    pub authenticator: Option<Arc<dyn Authenticator>>,
     /// Asks token endpoints; `None` = servers with OAuth are refused.
     pub token_endpoint: Option<Arc<dyn TokenEndpoint>>,
     /// Makes the interceptors of `mcpInterceptors`; `None` = servers are refused while there are any.
@@ -52,6 +62,10 @@ pub struct Personal {
     pub connections: Arc<dyn Connections>,
     /// The cipher.
     pub vault: Arc<dyn Vault>,
+    /// How many one user may have.
+    pub max_per_user: u32,
+    /// Which programs users may start; `None` = only remote servers are theirs to bring.
+    pub stdio: Option<Allowlist>,
 }
 
 impl<C: Connector> From<Arc<C>> for Outside {
@@ -62,12 +76,28 @@ impl<C: Connector> From<Arc<C>> for Outside {
             folders: None,
             configuration: None,
             promotions: None,
+            authenticator: None,
             token_endpoint: None,
             interceptors: None,
             audit: None,
             personal: None,
         }
     }
+}
+
+/// A key that no other life of any replica has.
+fn credential_key() -> Result<CredentialKey, VerbError> {
+    let mut random = [0; 32];
+    getrandom::fill(&mut random)
+        .map_err(|error| VerbError::new(Code::Unavailable, format!("this machine gives no random numbers: {error}")))?;
+    Ok(CredentialKey::new(random))
+}
+
+/// Starts the roles; ending what this answers with ends them all.
+async fn root(roles: Roles) -> Result<ActorRef<()>, VerbError> {
+    let started = Actor::spawn(None, Root, roles).await;
+    let failed = |error| VerbError::new(Code::Unavailable, format!("the actors did not start: {error}"));
+    started.map(|(root, _)| root).map_err(failed)
 }
 
 /// One running replica. Cheap to clone; all clones are the same replica.
@@ -81,6 +111,10 @@ pub struct Runtime {
     pub(crate) folders: Option<Arc<dyn ThreadFolders>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) promotions: Arc<dyn Promotions>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) audit: AuditLog,
+    /// What users brought for themselves; `None` = nobody can.
+    pub(crate) users: Option<Arc<Users>>,
     /// Calls in flight: taken before anything is sent anywhere, since mailboxes have no bound of their own.
     pub(crate) calls: Arc<Semaphore>,
     root: ActorRef<()>,
@@ -98,19 +132,25 @@ impl Runtime {
         boot: BootId,
     ) -> Result<Self, VerbError> {
         let outside = outside.into();
-        let metrics = Arc::new(Metrics::new(&opentelemetry::global::meter("caribou")));
+        let meter = opentelemetry::global::meter("caribou");
+        let metrics = Arc::new(Metrics::new(&meter));
         let dirty = Arc::new(DirtyLists::default());
         let in_force = InForce::default();
-        in_force.set(servers.into_iter().map(|entry| Configured { entry, generation: in_force.fresh() }).collect());
+        let servers = servers.into_iter().map(|entry| Configured { entry, generation: in_force.fresh() }).collect();
+        let followed = outside.configuration.as_ref().map(|configuration| &configuration.document.interceptors);
+        in_force.set(servers, followed.unwrap_or(&options.interceptors).clone());
         let router = Router {
             directory: Directory::default(),
             registry: Role::vacant(),
             book: Arc::new(Mutex::new(EpochBook::new(bounds::MAX_REMEMBERED_EPOCHS))),
+            credentials: credential_key()?,
             options: options.clone(),
         };
+        let chains = Chains::new(outside.token_endpoint.clone(), metrics.clone());
         let registry = Registry {
             options: options.clone(),
             outside: outside.clone(),
+            chains: chains.clone(),
             directory: router.directory.clone(),
             book: router.book.clone(),
             in_force: in_force.clone(),
@@ -130,6 +170,7 @@ impl Runtime {
         let catalog_actor = CatalogActor {
             in_force: in_force.clone(),
             router: router.clone(),
+            interception: Interception { makers: outside.interceptors.clone(), in_force: in_force.clone() },
             dirty: catalog.dirty.clone(),
             published: catalog.published.clone(),
             at_most: options.call_max,
@@ -139,18 +180,20 @@ impl Runtime {
             let role = desk.role.clone();
             (ConfigurationActor { configuration, in_force, router, catalog, stale: desk.stale }, role)
         });
-        let folders = outside.folders;
+        let (personal, folders) = (outside.personal, outside.folders);
         let roles = Roles {
             registry: (registry, router.registry.clone()),
-            catalog: (catalog_actor, catalog.role.clone()),
+            catalog: (catalog_actor.clone(), catalog.role.clone()),
             configuration: configuration_actor,
         };
-        let (root, _) = Actor::spawn(None, Root, roles)
-            .await
-            .map_err(|error| VerbError::new(Code::Unavailable, format!("the actors did not start: {error}")))?;
+        let root = root(roles).await?;
+        chains.live_under(root.get_cell());
+        let users = personal.map(|personal| Users::new(personal, catalog_actor, &catalog, chains, &root));
+        let audit = AuditLog::open(outside.audit, &options.audit, &meter);
+        let gate = Arc::new(Gate::new(outside.authenticator, options.rate_limit));
         let promotions = outside.promotions.unwrap_or_else(|| Arc::new(PromotionsInMemory::default()));
         let calls = Arc::new(Semaphore::new(options.max_calls));
-        Ok(Self { boot, options, catalog, router, configuration, folders, metrics, promotions, calls, root })
+        Ok(Self { boot, options, catalog, router, configuration, folders, metrics, promotions, gate, audit, users, calls, root })
     }
 
     /// This life of this replica.
@@ -163,8 +206,8 @@ impl Runtime {
         self.catalog.discover_all();
     }
 
-    /// Closes every session and ends every actor. Resolves when nothing is left, or when `SESSION_CLOSE` has passed
-    /// twice; what is not gone by then goes with its host.
+    /// Closes every session, ends every actor and stores what is not on record yet. Resolves when nothing is left, or
+    /// when `SESSION_CLOSE` has passed twice, and `AUDIT_FLUSH`; what is not gone by then goes with its host.
     pub async fn stop(&self) {
         let (done, stopped) = oneshot::channel();
         let _ = self.router.registry.cast(RegistryMessage::Stop { done });
@@ -172,5 +215,7 @@ impl Runtime {
             tracing::warn!("some sessions did not close in time");
         }
         self.root.stop(None);
+        // Last: until now somebody may have ended.
+        self.audit.stop().await;
     }
 }

@@ -4,6 +4,7 @@
 //! check. The SQL is one text where both databases mean the same by it. Every request has a deadline and every pool a
 //! bound (invariant B1). Nothing of the database's address is printable (invariant O3).
 
+mod hints;
 mod location;
 mod memory;
 mod migrations;

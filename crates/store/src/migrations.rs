@@ -23,12 +23,15 @@ macro_rules! migrations {
 }
 
 /// All steps in their order.
-pub(crate) static MIGRATIONS: [Migration; 5] = migrations! {
+pub(crate) static MIGRATIONS: [Migration; 8] = migrations! {
     1 "0001_create_replica"
     2 "0002_create_promotion"
     3 "0003_create_api_key"
     4 "0004_create_audit"
     5 "0005_create_connection"
+    6 "0006_add_replica_lease"
+    7 "0007_create_task"
+    8 "0008_create_delivery"
 };
 
 #[cfg(test)]

@@ -12,17 +12,25 @@ use axum::Router;
 use caribou_core::config::{self, Document, Source};
 use caribou_core::ids::BootId;
 use caribou_core::launch::Allowlist;
+use caribou_egress::WayOut;
+use caribou_grpc::GrpcOptions;
+use caribou_identity::{ApiKeyCallers, JwtCallers};
+use caribou_interceptors::Registry;
 use caribou_mcp::{UpstreamOptions, Upstreams};
+use caribou_oauth::TokenEndpoints;
 use caribou_ports::config_source::ConfigSource as _;
-use caribou_ports::store::{self, Promotions, Replicas as _};
+use caribou_ports::identity::Authenticator;
+use caribou_ports::store::{self, Audit, Promotions, Replicas as _};
 use caribou_rest::RestOptions;
 use caribou_runtime::{Configuration, Outside, Runtime};
 use caribou_store::SqlStore;
 use caribou_workspace::{ConfigFile, FoldersBelow, FoundText, Lookup};
 
+use crate::credentials;
 use crate::guard::{Guard, GuardOptions};
-use crate::settings::{Loaded, Settings};
+use crate::settings::{AuthMode, Loaded, Settings};
 use crate::telemetry::Metrics;
+use crate::tls;
 
 /// One replica of this process.
 pub(crate) struct Replica {
@@ -62,8 +70,8 @@ pub(crate) fn find_servers(settings: &Settings) -> anyhow::Result<Option<FoundTe
 ///
 /// # Errors
 /// All its problems, when it cannot be used at all.
-pub(crate) fn understand(source: &Source<'_>) -> Result<Document, Vec<config::Problem>> {
-    config::parse(source, &variable)
+pub(crate) fn understand(settings: &Settings, source: &Source<'_>) -> Result<Document, Vec<config::Problem>> {
+    config::parse(source, &variable)?.accept(settings.interceptors.unsupported.into())
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -80,7 +88,7 @@ pub(crate) async fn follow_servers(settings: &Settings) -> anyhow::Result<Config
     caribou_workspace::find(&Lookup { argument: named, env: &variable, cwd: &cwd })?;
     let file = ConfigFile::new(named.map(Into::into), Arc::new(variable), cwd);
     let document = match file.load().await? {
-        Some(text) => understand(&Source { file: &text.file, text: &text.text })
+        Some(text) => understand(settings, &Source { file: &text.file, text: &text.text })
             .map_err(|problems| refused("the servers' configuration cannot be used", &problems))?,
         None => {
             tracing::warn!("no file names any servers; `caribou config init` writes one");
@@ -93,6 +101,7 @@ pub(crate) async fn follow_servers(settings: &Settings) -> anyhow::Result<Config
         variables: Arc::new(variable),
         document,
         allowlist: Allowlist::from_env(&variable),
+        unsupported: settings.interceptors.unsupported.into(),
     })
 }
 
@@ -109,6 +118,41 @@ pub(crate) async fn open_store(settings: &Settings) -> anyhow::Result<SqlStore> 
     let store = SqlStore::open(&settings.database()).await?;
     store.make_ready().await?;
     Ok(store)
+}
+
+/// Makes the interceptors that the servers' file lists; they are trusted and reached as servers are.
+///
+/// # Errors
+/// The file of certificates is wrong, or there is no HTTP client.
+fn interceptors(settings: &Settings, way_out: &WayOut) -> anyhow::Result<Registry> {
+    let registry = Registry::over(way_out.lead(reqwest::Client::builder()))?;
+    Ok(match &settings.network.ca_file {
+        Some(file) => registry.trusting(tls::read_authorities("network.ca_file", file)?),
+        None => registry,
+    })
+}
+
+/// Who tells callers apart; `None` = nobody does.
+///
+/// # Errors
+/// The keys of tokens cannot be used.
+async fn authenticator(
+    settings: &Settings,
+    store: Option<&SqlStore>,
+    way_out: &WayOut,
+) -> anyhow::Result<Option<Arc<dyn Authenticator>>> {
+    match settings.auth.mode {
+        AuthMode::Disabled => Ok(None),
+        AuthMode::ApiKeys => {
+            let store = store.context("`auth.mode: api_keys` needs the database that holds the keys")?;
+            Ok(Some(Arc::new(ApiKeyCallers::new(Arc::new(store.clone())))))
+        }
+        AuthMode::Jwt => {
+            let (source, rules) = settings.auth.jwt.rules().context("`auth.mode: jwt` needs the settings `auth.jwt`")?;
+            let client = way_out.lead(reqwest::Client::builder());
+            Ok(Some(Arc::new(JwtCallers::start(source, rules, client).await?)))
+        }
+    }
 }
 
 /// This life of this replica, for the record.
@@ -131,25 +175,41 @@ impl Replica {
         let boot = BootId::new(uuid::Uuid::now_v7().to_string());
         let program = std::env::current_exe().context("the path of this program is unknown")?;
         let guard = Guard::start(GuardOptions { program, boot: boot.clone() }).context("the guard does not start")?;
+        let way_out = tls::way_out(&settings.network)?;
         let upstreams = Upstreams::new(
             UpstreamOptions {
                 inherit_env: settings.stdio.inherit_env.clone(),
                 child_grace: Duration::from_secs_f64(settings.stdio.grace_seconds),
                 era_probe: Duration::from_secs_f64(settings.protocol.probe_seconds),
+                way_out: way_out.clone(),
+                allowed_networks: settings.network.allowed(),
                 ..UpstreamOptions::new(boot.clone())
             },
             guard.clone(),
         )?;
+        let guarded = caribou_egress::Guard::new(settings.network.allowed());
         let root = std::path::absolute(settings.threads.root(&settings.data_dir))?;
         let folders = FoldersBelow::new(root, settings.threads.virtual_prefix.clone());
         if let Some(store) = &store {
             store.begin(on_record(&boot)).await?;
         }
         let promotions = store.clone().map(|store| Arc::new(store) as Arc<dyn Promotions>);
+        let authenticator = authenticator(settings, store.as_ref(), &way_out).await?;
+        let audit = store.clone().filter(|_| settings.audit.enabled).map(|store| Arc::new(store) as Arc<dyn Audit>);
+        let personal = credentials::personal(settings, store.as_ref(), &configuration.allowlist).await?;
         let servers = configuration.document.servers.clone();
         let configuration = Some(configuration);
-        let outside =
-            Outside { folders: Some(Arc::new(folders)), configuration, promotions, ..Outside::from(upstreams) };
+        let outside = Outside {
+            folders: Some(Arc::new(folders)),
+            configuration,
+            promotions,
+            authenticator,
+            audit,
+            token_endpoint: Some(TokenEndpoints::new(guarded, &way_out)?),
+            interceptors: Some(Arc::new(interceptors(settings, &way_out)?)),
+            personal,
+            ..Outside::from(upstreams)
+        };
         if let (_, Some(why)) = settings.guardrails.rule() {
             let verdict = if settings.guardrails.fail_closed { "every call is denied" } else { "no call is judged" };
             tracing::warn!("{verdict}: {why}");
@@ -172,6 +232,12 @@ impl Replica {
             ..RestOptions::default()
         };
         caribou_rest::router(self.runtime.clone(), options)
+    }
+
+    /// What the gRPC side is told.
+    pub(crate) fn grpc_options(&self) -> GrpcOptions {
+        let stopping = self.stopping.clone();
+        GrpcOptions { ready: Arc::new(move || !stopping.load(Ordering::Relaxed)), ..GrpcOptions::default() }
     }
 
     /// Closes every session, then lets the guard go. Resolves when no child is left, and that is on record.

@@ -5,10 +5,13 @@
 
 mod assemble;
 mod commands;
+mod credentials;
 mod demo;
+mod doors;
 mod entry;
 mod lifecycle;
 mod telemetry;
+mod tls;
 
 pub mod guard;
 pub mod settings;

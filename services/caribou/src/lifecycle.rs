@@ -3,18 +3,17 @@
 //! Owns signals and the order of the end: no new connection, calls in flight finish within a bound, sessions close,
 //! telemetry is flushed. A second signal ends the process at once; the guard then takes the children along.
 
-use std::net::SocketAddr;
 use std::process;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use crate::assemble::Replica;
-use crate::settings::require_loopback;
+use crate::doors::Doors;
 use crate::telemetry::Telemetry;
 
 /// How long calls in flight may take to finish. With the end of the sessions and the last flush it stays well below
@@ -27,37 +26,29 @@ const CLOSE: Duration = Duration::from_secs(10);
 /// What a shell reports for a process that an interrupt ended.
 const INTERRUPTED: i32 = 130;
 
-/// Listens where it is allowed to.
-///
-/// # Errors
-/// When other machines could reach the address, or it cannot be bound.
-pub(crate) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    require_loopback(address)?;
-    TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))
-}
-
 /// Serves until a signal asks to stop, then ends everything in order.
 ///
 /// # Errors
 /// When the listener fails.
 pub(crate) async fn serve(
-    listener: TcpListener,
+    doors: Doors,
     router: Router,
     replica: Replica,
     telemetry: Telemetry,
     mut signals: Signals,
 ) -> anyhow::Result<()> {
     let stopping = replica.stopping.clone();
-    let asked = async move {
+    let stop = CancellationToken::new();
+    let asked = stop.clone();
+    tokio::spawn(async move {
         signals.next().await;
         stopping.store(true, Ordering::Relaxed);
         tracing::info!("stopping: calls in flight may finish; a second signal ends at once");
-        tokio::spawn(async move {
-            signals.next().await;
-            process::exit(INTERRUPTED);
-        });
-    };
-    let served = caribou_rest::serve(listener, router, asked, DRAIN).await;
+        asked.cancel();
+        signals.next().await;
+        process::exit(INTERRUPTED);
+    });
+    let served = doors.serve(router, replica.runtime.clone(), replica.grpc_options(), stop, DRAIN).await;
     if tokio::time::timeout(CLOSE, replica.stop()).await.is_err() {
         tracing::warn!("some sessions did not close in time; their processes are killed");
     }

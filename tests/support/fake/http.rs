@@ -1,17 +1,20 @@
 //! The fake over HTTP, within the test's own process.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Response, Uri};
+use rustls::ServerConfig;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{broadcast, mpsc};
 
+use super::encrypted::Encrypted;
 use super::event_stream;
 use super::outlet::{Out, Outlet, mangled};
 use super::replies::{self, Incoming, MODERN};
@@ -46,22 +49,50 @@ pub(super) struct Front {
     pub resumable: Mutex<HashMap<String, mpsc::Receiver<Out>>>,
     /// What standing streams carry.
     pub standing: broadcast::Sender<String>,
+    door: OnceLock<Door>,
+}
+
+/// Whom a fake lets in: given `Authorization`, the refusal.
+struct Door(Box<dyn Fn(&str) -> Option<Status> + Send + Sync>);
+
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Door")
+    }
 }
 
 impl HttpFake {
     /// Starts one on a free port.
     pub async fn start(script: impl Into<Script>) -> Self {
+        Self::listen(script.into(), None).await
+    }
+
+    /// Starts one that is reached over HTTPS only.
+    pub async fn start_encrypted(script: impl Into<Script>, config: Arc<ServerConfig>) -> Self {
+        Self::listen(script.into(), Some(config)).await
+    }
+
+    async fn listen(script: Script, config: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("loopback has a free port");
-        let url = format!("http://{}", listener.local_addr().expect("a bound listener has an address"));
+        let address = listener.local_addr().expect("a bound listener has an address");
         let front = Arc::new(Front {
-            server: Server::new(script.into(), Log::Memory(Arc::default())),
+            server: Server::new(script, Log::Memory(Arc::default())),
             sessions: Mutex::default(),
             minted: AtomicU32::new(0),
             resumable: Mutex::default(),
             standing: broadcast::channel(64).0,
+            door: OnceLock::new(),
         });
         let routes = Router::new().fallback(answer).with_state(Arc::clone(&front));
-        let task = tokio::spawn(async move { axum::serve(listener, routes).await.expect("serving goes on") });
+        let log = front.server.log.clone();
+        let url = format!("http{}://{address}", if config.is_some() { "s" } else { "" });
+        let task = tokio::spawn(async move {
+            let served = match config {
+                Some(config) => axum::serve(Encrypted { listener, config, log }, routes).await,
+                None => axum::serve(listener, routes).await,
+            };
+            served.expect("serving goes on");
+        });
         Self { url, front, task }
     }
 
@@ -88,6 +119,12 @@ impl HttpFake {
     /// What it saw.
     pub fn log(&self) -> Log {
         self.front.server.log.clone()
+    }
+
+    /// Asks `door` about the `Authorization` of every request, the empty text where there is none; what it answers
+    /// with is the answer. Once.
+    pub fn admit_if(&self, door: impl Fn(&str) -> Option<Status> + Send + Sync + 'static) {
+        assert!(self.front.door.set(Door(Box::new(door))).is_ok(), "it has a door already");
     }
 
     /// Forgets all legacy sessions, as a restarted server would.
@@ -122,6 +159,9 @@ async fn answer(
     let raw = String::from_utf8_lossy(&body).into_owned();
     front.record(&method, &uri, &headers, &raw);
     let http = &front.server.script.http;
+    if let Some(refused) = front.door.get().and_then(|door| (door.0)(header(&headers, "authorization"))) {
+        return plain(&refused);
+    }
     if let Some(status) = &http.always {
         return plain(status);
     }

@@ -13,7 +13,8 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Seen {
-    /// What: `start`, `recv`, `finished`, `cancelled`, `gone`, `opened`, `closed`, `eof`, `term`.
+    /// What: `start`, `recv`, `finished`, `cancelled`, `gone`, `opened`, `closed`, `encrypted`, `distrusted`,
+    /// `eof`, `term`.
     pub event: String,
     /// Milliseconds since the machine was started.
     pub at_ms: u64,

@@ -37,6 +37,7 @@ pub fn touch(before: &ServerConfig, after: &ServerConfig) -> Touch {
 fn parts(server: &ServerConfig) -> (impl PartialEq, impl PartialEq) {
     let ServerConfig {
         name: _,
+        origin,
         enabled,
         transport,
         description,
@@ -59,7 +60,7 @@ fn parts(server: &ServerConfig) -> (impl PartialEq, impl PartialEq) {
         extra,
     } = server;
     let connection = (
-        (enabled, transport, protocol, client_capabilities),
+        (origin, enabled, transport, protocol, client_capabilities),
         (oauth, user_auth, headers_from_context),
         (allowed_redirect_origins, message_url, max_tool_result_bytes),
     );

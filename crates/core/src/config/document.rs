@@ -10,7 +10,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::fields::{Field, Fields};
-use super::interceptor::InterceptorEntry;
+use super::interceptor::{self, InterceptorEntry};
 use super::json_text::Kind;
 use super::problem::Problem;
 use super::report::Report;
@@ -35,6 +35,8 @@ pub struct Document {
     pub servers: Vec<ServerEntry>,
     /// `mcpInterceptors`, in order.
     pub interceptors: Vec<InterceptorEntry>,
+    /// Paths of the interceptors that only a Python program can run; see [`Document::accept`].
+    pub(super) unsupported: Vec<String>,
     /// `skills`, as it stands in the file.
     pub skills: Option<Value>,
     /// `middlewares`, as it stands in the file.
@@ -61,6 +63,22 @@ impl fmt::Debug for Document {
 /// All problems, in the order of the text, when the document is refused as a whole: it is not strict JSON in UTF-8, a
 /// key stands twice, the root or `mcpServers` is no object, or a task-enabled server is wrong.
 pub fn parse(source: &Source<'_>, env: &dyn Fn(&str) -> Option<String>) -> Result<Document, Vec<Problem>> {
+    parsed(source, Some(env))
+}
+
+/// The same for what a user wrote, which is read literally: nothing in it refers to an environment (contract 1.8,
+/// personal).
+///
+/// # Errors
+/// As [`parse`].
+pub(super) fn parse_literally(source: &Source<'_>) -> Result<Document, Vec<Problem>> {
+    parsed(source, None)
+}
+
+/// Answers what an environment variable holds.
+type Environment<'e> = &'e dyn Fn(&str) -> Option<String>;
+
+fn parsed(source: &Source<'_>, env: Option<Environment<'_>>) -> Result<Document, Vec<Problem>> {
     let text = json_text::decode(source).map_err(|problem| vec![problem])?;
     let report = Report::new(source.file, text);
     let document = read(source, text, env, &report);
@@ -80,7 +98,7 @@ pub fn check(source: &Source<'_>, env: &dyn Fn(&str) -> Option<String>) -> Vec<P
 fn read(
     source: &Source<'_>,
     text: &str,
-    env: &dyn Fn(&str) -> Option<String>,
+    env: Option<Environment<'_>>,
     report: &Report<'_>,
 ) -> Option<Document> {
     let mut root = json_text::tree(text, report)?;
@@ -94,7 +112,10 @@ fn read(
             "skills" => document.skills = Some(member.node.to_value()),
             "middlewares" => document.middlewares = Some(member.node.to_value()),
             "mcpServers" | "mcp_servers" | "mcpInterceptors" => {
-                env_refs::resolve(&mut member.node, &mut format!("$.{}", member.key), env, report);
+                match env {
+                    Some(env) => env_refs::resolve(&mut member.node, &mut format!("$.{}", member.key), env, report),
+                    None => report.read_literally(),
+                }
             }
             key => {
                 document.extra.insert(key.to_owned(), member.node.to_value());
@@ -104,7 +125,7 @@ fn read(
     let root = Field::root(&root, report).as_object()?;
     root.note_extras(&KNOWN);
     document.servers = servers(&root, source.file.parent().unwrap_or(Path::new("")))?;
-    document.interceptors = interceptors(&root);
+    (document.interceptors, document.unsupported) = interceptor::read(&root);
     Some(document)
 }
 
@@ -121,25 +142,6 @@ fn servers(root: &Fields<'_>, dir: &Path) -> Option<Vec<ServerEntry>> {
     Some(servers.iter().map(|(name, field)| server_entry::read(name, &field, dir)).collect())
 }
 
-/// One string or a list of them; anything else is warned about and skipped, never refused (contract 1.1).
-fn interceptors(root: &Fields<'_>) -> Vec<InterceptorEntry> {
-    let Some(field) = root.get_set("mcpInterceptors") else { return Vec::new() };
-    let entries = match field.as_list() {
-        Some(entries) => entries.collect(),
-        None => vec![field],
-    };
-    let mut interceptors = Vec::new();
-    for entry in entries {
-        match entry.as_text() {
-            Some(text) if !text.value.trim().is_empty() => {
-                interceptors.push(InterceptorEntry { target: text.value.clone(), secrets: Vec::new() });
-            }
-            _ => entry.warn("is not the name of an interceptor: skipped", "write one string or a list of strings"),
-        }
-    }
-    interceptors
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -148,11 +150,6 @@ mod tests {
 
     fn names(text: &str) -> Vec<String> {
         read(text.as_bytes()).expect(text).servers.iter().map(|entry| entry.name.to_string()).collect()
-    }
-
-    fn interceptors(value: &str) -> (Vec<String>, usize) {
-        let document = read(format!("{{\"mcpInterceptors\": {value}}}").as_bytes()).expect(value);
-        (document.interceptors.into_iter().map(|entry| entry.target).collect(), document.problems.len())
     }
 
     #[test]
@@ -170,15 +167,6 @@ mod tests {
         let both = r#"{"mcp_servers": {"a": {"command": "x"}}, "mcpServers": {}}"#;
         assert!(names(both).is_empty());
         assert!(read(both.as_bytes()).unwrap().problems[0].what.contains("ignored beside mcpServers"));
-    }
-
-    #[test]
-    fn interceptors_are_one_string_or_a_list_and_never_fail_the_load() {
-        // Contract 1.1.
-        assert_eq!(interceptors(r#""builtin:a""#), (vec!["builtin:a".to_owned()], 0));
-        assert_eq!(interceptors(r#"["a", 1, " ", "b"]"#), (vec!["a".to_owned(), "b".to_owned()], 2));
-        assert_eq!(interceptors("{}"), (vec![], 1));
-        assert_eq!(interceptors("null"), (vec![], 0));
     }
 
     #[test]

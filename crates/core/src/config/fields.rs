@@ -224,6 +224,16 @@ impl<'a> Field<'a> {
         Some(Fields { members, at: self.at, path: self.path.clone(), report: self.report })
     }
 
+    /// Seconds above zero, if it is a number of them; reports nothing.
+    pub(super) fn as_seconds(&self) -> Option<Duration> {
+        let seconds = match &self.node.kind {
+            Kind::Number(number) => number.as_f64()?,
+            Kind::Text(text) if text.from_env => text.value.trim().parse().ok()?,
+            _ => return None,
+        };
+        Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero())
+    }
+
     pub(super) fn text(&self) -> Option<&'a Text> {
         self.as_text().or_else(|| self.wrong("a string", "write it in double quotes"))
     }

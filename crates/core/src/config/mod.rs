@@ -40,6 +40,7 @@ mod mask;
 mod merge;
 mod near_miss;
 mod oauth;
+pub mod personal;
 mod problem;
 mod remote;
 mod report;
@@ -67,12 +68,12 @@ mod samples;
 pub use change::{Touch, touch};
 pub use document::{Document, Source, check, parse};
 pub use etag::{ETag, IfMatch};
-pub use interceptor::InterceptorEntry;
+pub use interceptor::{InterceptorEntry, InterceptorTarget, UnsupportedInterceptors};
 pub use json_text::MAX_DOCUMENT_BYTES;
 pub use merge::MaskedValue;
 pub use problem::{Problem, Severity};
 pub use server::{
-    HeadersFromContext, OAuth, OAuthGrant, OnMissing, Remote, Routing, RoutingMode, Secret, ServerConfig, ServerEntry,
+    HeadersFromContext, OAuth, OAuthGrant, OnMissing, Origin, Remote, Routing, RoutingMode, Secret, ServerConfig, ServerEntry,
     Stdio, TaskToolset, ToolOverride, Transport, UserAuth,
 };
 pub use view::view;

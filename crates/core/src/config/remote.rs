@@ -86,7 +86,7 @@ fn sendable<'a>(name: &str, field: &Field<'_>, text: &'a Text) -> Option<&'a str
         field.error(&format!("the variable {variable}it refers to is empty or not set"), "set it");
     } else if value.is_empty() {
         field.warn("is empty: the header is not sent", "remove it");
-    } else if !text.from_env && holds_inline_reference(value) {
+    } else if !text.from_env && !field.report.is_literal() && holds_inline_reference(value) {
         field.error(
             "holds a reference inside a longer value, which is not expanded",
             "put the whole value into a variable",

@@ -26,6 +26,7 @@ pub(super) struct Report<'t> {
     errors: Cell<usize>,
     remarks: Cell<usize>,
     load_fails: Cell<bool>,
+    is_literal: Cell<bool>,
 }
 
 /// Where a report stood before something was read.
@@ -46,6 +47,7 @@ impl<'t> Report<'t> {
             errors: Cell::new(0),
             remarks: Cell::new(0),
             load_fails: Cell::new(false),
+            is_literal: Cell::new(false),
         }
     }
 
@@ -107,6 +109,15 @@ impl<'t> Report<'t> {
 
     pub(super) fn load_fails(&self) -> bool {
         self.load_fails.get()
+    }
+
+    /// Nothing in the text refers to an environment.
+    pub(super) fn read_literally(&self) {
+        self.is_literal.set(true);
+    }
+
+    pub(super) fn is_literal(&self) -> bool {
+        self.is_literal.get()
     }
 
     pub(super) fn mark(&self) -> Mark {

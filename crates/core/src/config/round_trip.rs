@@ -95,8 +95,11 @@ fn document() -> impl Strategy<Value = Value> {
     let servers = prop::collection::vec(server(), 0..4).prop_map(|servers| {
         object(servers.into_iter().enumerate().map(|(i, server)| (format!("s{i}"), server)).collect())
     });
-    (prop::sample::select(vec!["mcpServers", "mcp_servers"]), servers, extra())
-        .prop_map(|(key, servers, other)| object(vec![("skills", json!({"x": 1.0})), (key, servers), ("other", other)]))
+    (prop::sample::select(vec!["mcpServers", "mcp_servers"]), servers, extra()).prop_map(|(key, servers, other)| {
+        let interceptors = json!(["builtin:a", {"use": "http://u:p@h/", "secrets": ["k"], "timeout_seconds": 1}]);
+        let skills = json!({"x": 1.0});
+        object(vec![("skills", skills), ("mcpInterceptors", interceptors), (key, servers), ("other", other)])
+    })
 }
 
 /// Two documents mean the same to whoever serves them.
@@ -110,6 +113,7 @@ fn assert_same_meaning(before: &Document, after: &Document) {
         }
     }
     assert_eq!((&before.skills, &before.extra), (&after.skills, &after.extra));
+    assert_eq!((before.interceptors.len(), &before.interceptors), (2, &after.interceptors));
 }
 
 proptest! {

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -38,8 +39,10 @@ impl fmt::Debug for Secret {
 /// One server, ready to be connected to.
 #[derive(Clone, PartialEq)]
 pub struct ServerConfig {
-    /// Its key in `mcpServers`.
+    /// Its key in `mcpServers`; of a personal connection the runtime name.
     pub name: ServerName,
+    /// Who brought it.
+    pub origin: Origin,
     /// Disabled servers are invisible.
     pub enabled: bool,
     /// How it is reached.
@@ -94,7 +97,34 @@ impl fmt::Debug for ServerConfig {
     }
 }
 
+/// Who brought a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// The operator, whose addresses are trusted.
+    #[default]
+    Deployment,
+    /// A user, for itself: its addresses are guarded (architecture.md §9, private networks), and what it is called is
+    /// told to nobody else.
+    Personal {
+        /// What its owner calls it.
+        connection: Arc<str>,
+    },
+}
+
 impl ServerConfig {
+    /// The name that people read, and that the names of its tools start with (contract 5.2).
+    pub fn shown_name(&self) -> &str {
+        match &self.origin {
+            Origin::Deployment => self.name.as_str(),
+            Origin::Personal { connection } => connection,
+        }
+    }
+
+    /// Whether a user brought it.
+    pub fn is_personal(&self) -> bool {
+        matches!(self.origin, Origin::Personal { .. })
+    }
+
     /// The routing of one tool by its raw name: the server's, with what the tool's override writes laid over it
     /// (contract 1.3). An override alone does not switch a server on that is off: it must write `mode` itself.
     pub fn routing_of(&self, raw_tool: &str) -> Routing {
@@ -270,6 +300,16 @@ pub enum OAuthGrant {
     ClientCredentials,
     /// `refresh_token`.
     RefreshToken,
+}
+
+impl OAuthGrant {
+    /// Its word, in the configuration and on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ClientCredentials => "client_credentials",
+            Self::RefreshToken => "refresh_token",
+        }
+    }
 }
 
 /// The field `user_auth` (contract 1.6).

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::fields::{Field, Fields};
-use super::{ServerConfig, ServerEntry, Transport, caller_headers, mask, oauth, remote, routing, stdio, toolset};
+use super::{Origin, ServerConfig, ServerEntry, Transport, caller_headers, mask, oauth, remote, routing, stdio, toolset};
 use crate::bounds;
 use crate::era::Protocol;
 use crate::ids::ServerName;
@@ -86,6 +86,7 @@ fn config(server: &Fields<'_>, name: &str, dir: &Path) -> ServerConfig {
     warn_of_foreign_keys(server, is_remote);
     ServerConfig {
         name: ServerName::new(name),
+        origin: Origin::Deployment,
         enabled: server.boolean("enabled", true),
         transport,
         description: server

@@ -21,7 +21,7 @@ pub fn view(source: &Source<'_>) -> Result<Map<String, Value>, Vec<Problem>> {
 }
 
 /// One entry as it is shown.
-fn masked(server: &Map<String, Value>) -> Value {
+pub(super) fn masked(server: &Map<String, Value>) -> Value {
     hidden(&Value::Object(filled(server)), &SERVER)
 }
 

@@ -54,6 +54,17 @@ pub(super) fn origin(text: &str) -> Option<String> {
     })
 }
 
+/// The address without its login, query and fragment, which may be secret.
+pub(super) fn without_secrets(address: &str) -> Option<String> {
+    let Parts { https, host, port, rest, .. } = parts(address)?;
+    let scheme = if https { "https" } else { "http" };
+    let path = rest.split(['?', '#']).next().unwrap_or_default();
+    Some(match port {
+        Some(port) => format!("{scheme}://{host}:{port}{path}"),
+        None => format!("{scheme}://{host}{path}"),
+    })
+}
+
 /// Credentials that an address carries: user, password and the values of its query.
 pub(super) fn secrets(address: &str) -> Vec<String> {
     let Some(Parts { userinfo, rest, .. }) = parts(address) else { return Vec::new() };
@@ -85,6 +96,13 @@ mod tests {
         for bad in ["https://h/p", "https://h?q", "https://u@h", "h", "*"] {
             assert_eq!(origin(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn an_address_is_named_without_its_secrets() {
+        assert_eq!(without_secrets("https://ann:p@h:1/p?key=k#f").as_deref(), Some("https://h:1/p"));
+        assert_eq!(without_secrets("http://h").as_deref(), Some("http://h"));
+        assert_eq!(without_secrets("h/p"), None);
     }
 
     #[test]

@@ -18,6 +18,25 @@ pub enum Role {
     User,
 }
 
+impl Role {
+    /// Every role.
+    pub const ALL: [Self; 3] = [Self::Admin, Self::Agent, Self::User];
+
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::Agent => "agent",
+            Self::User => "user",
+        }
+    }
+
+    /// The role of this word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.as_str() == word)
+    }
+}
+
 /// The roles of one caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Roles {
@@ -72,5 +91,23 @@ impl Principal {
             roles: Roles { admin: true, agent: true },
             tools: Arc::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_role_is_read_from_its_word_and_from_no_other() {
+        for role in Role::ALL {
+            assert_eq!(Role::parse(role.as_str()), Some(role));
+            assert_eq!(serde_json::to_value(role).unwrap(), role.as_str());
+        }
+        for word in ["Admin", "admin ", "", "root"] {
+            assert_eq!(Role::parse(word), None);
+        }
+        let roles: Roles = [Role::User, Role::Admin].into_iter().collect();
+        assert_eq!(roles, Roles { admin: true, agent: false });
     }
 }

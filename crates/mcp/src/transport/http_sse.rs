@@ -23,6 +23,7 @@ use super::http::{Remotes, facts, is_event_stream, shake_failed};
 use super::redirect::{same_origin, without_query};
 use crate::channel::{Channel, Opened, Opening, RequestExtras};
 use crate::era::handshake::shake_hands;
+use crate::error::masked;
 use crate::server_asks::{Listeners, ServerAsks};
 use crate::wire::envelope::{self, Message, each_message};
 use crate::wire::excerpt::excerpt;
@@ -37,7 +38,8 @@ const ENDPOINT: &str = "endpoint";
 /// # Errors
 /// It cannot be reached, refuses the credential, names no acceptable message URL, or refuses the handshake.
 pub(crate) async fn open(remotes: &Remotes, remote: &Remote, opening: &Opening) -> Result<Opened, OpenError> {
-    let link = Link::new(remotes.client.clone(), Arc::clone(&opening.server), remote)?;
+    let link =
+        Link::new(remotes.client_for(&opening.server), Arc::clone(&opening.server), remote, &opening.credentials)?;
     open_over(Arc::new(link), opening).await
 }
 
@@ -65,7 +67,7 @@ async fn stream(link: &Link, opening: &Opening) -> Result<(Url, EventStream), Op
     let Reached { response, moved_to } = reached.map_err(|error| not_opened(link, error))?;
     if !response.status().is_success() {
         let in_trouble = response.status().is_server_error();
-        let refused = Refused::read(response, &link.server().masker).await;
+        let refused = Refused::read(response, &link.masker()).await;
         return Err(match refused.to_call_error(&link.name(), "GET") {
             CallError::Denied(why) => OpenError::Denied(why),
             error if in_trouble => OpenError::Unreachable(error.to_string()),
@@ -120,6 +122,7 @@ fn bad_endpoint(link: &Link, what: &str) -> OpenError {
 fn not_opened(link: &Link, error: CallError) -> OpenError {
     match error {
         CallError::NotSent(why) | CallError::StreamEnded(why) => OpenError::Unreachable(why),
+        CallError::Denied(why) => OpenError::Denied(why),
         CallError::Malformed(why) => OpenError::Protocol(why),
         error => OpenError::Protocol(format!("{}: {error}", link.name())),
     }
@@ -174,12 +177,14 @@ impl Line {
         params: Option<&RawValue>,
         extras: RequestExtras,
     ) -> Result<Box<RawValue>, CallError> {
+        let mut headers = self.headers.clone();
+        self.link.add_call_headers(&mut headers, &self.message_url, &extras.headers)?;
         let registered = self.pending.register(extras.progress);
         let mut ticket = registered.map_err(|disconnect| CallError::Disconnected { disconnect, sent: false })?;
         let body = envelope::request(ticket.id(), method, params);
         let told = extras.cancellable.then_some(|body| self.notice(CANCELLED, body));
         let mut cancel = CancelOnDrop::new(&self.notices, ticket.id(), told);
-        let posted = self.post(body);
+        let posted = self.post(headers, body);
         // An answer may come before the POST that asked for it is itself answered.
         let answer = tokio::select! {
             biased;
@@ -190,6 +195,7 @@ impl Line {
             answer = ticket.answer() => answer,
         };
         cancel.disarm();
+        let answer = answer.map(|answer| answer.map_err(|error| masked(error, &self.link.masker())));
         answer.unwrap_or_else(|| {
             let disconnect = self.pending.ended().unwrap_or_else(|| Disconnect {
                 reason: "the event stream ended".to_owned(),
@@ -206,11 +212,11 @@ impl Line {
     }
 
     /// Sends one message; any 2xx accepts it.
-    async fn post(&self, body: Vec<u8>) -> Result<(), Failure> {
-        let sent = self.link.send(Method::POST, &self.message_url, self.headers.clone(), Some(body.into())).await?;
+    async fn post(&self, headers: HeaderMap, body: Vec<u8>) -> Result<(), Failure> {
+        let sent = self.link.send(Method::POST, &self.message_url, headers, Some(body.into())).await?;
         let response = sent.response;
         if !response.status().is_success() {
-            return Err(Failure::Refused(Refused::read(response, &self.link.server().masker).await));
+            return Err(Failure::Refused(Refused::read(response, &self.link.masker()).await));
         }
         read_out(response).await;
         Ok(())
@@ -241,7 +247,7 @@ impl Line {
             }
             Message::Noise(noise) => {
                 self.asks.odd(Oddity::NotAMessage);
-                let shown = excerpt(noise, &self.link.server().masker);
+                let shown = excerpt(noise, &self.link.masker());
                 tracing::debug!(server = %self.link.server().name, shown, "not a message; skipped");
             }
         });

@@ -1,7 +1,7 @@
 //! The HTTP headers of upstream requests (mcp.md §3.1 and §3.3, contract 8.3).
 //!
-//! Owns the names of the protocol's headers, the encoding of mirrored values, and what of the configured headers goes
-//! on the wire: protocol headers are ours alone, illegal values are refused by name. Does not own when a header is
+//! Owns the names of the protocol's headers, the encoding of mirrored values, and what of the configured headers and of
+//! those of callers goes on the wire: protocol headers are ours alone, illegal values are refused by name. Does not own when a header is
 //! due. Keeps O3: configured values are marked sensitive and stand in no message.
 
 use base64::Engine as _;
@@ -70,15 +70,45 @@ impl Configured {
                 checked.ignored.push(name.clone());
                 continue;
             }
-            let refuse = |reason: String| format!("the configured header {name:?} cannot be sent: {reason}");
-            let value = legal(name, value.expose()).map_err(|error| refuse(error.to_string()))?;
-            let key = HeaderName::from_bytes(name.as_bytes()).map_err(|error| refuse(error.to_string()))?;
-            let mut value = HeaderValue::from_str(value).map_err(|error| refuse(error.to_string()))?;
-            value.set_sensitive(true);
+            let sent = field(name, value);
+            let (key, value) = sent.map_err(|why| format!("the configured header {name:?} cannot be sent: {why}"))?;
             checked.headers.insert(key, value);
         }
         Ok(checked)
     }
+}
+
+/// Lays the headers of a caller over `headers`, in order: one field is left of each name (contract 8.2). Names on the
+/// wire are of one spelling, so the map decides what is the same.
+///
+/// # Errors
+/// One cannot be sent, or is the protocol's own; the message names it and never its value. Nothing else is then sent.
+pub(crate) fn lay_over(headers: &mut HeaderMap, over: &[(String, Secret)]) -> Result<(), String> {
+    for (name, value) in over {
+        if is_protocol_header(name) {
+            return Err(format!("the header {name:?} is the protocol's own and cannot be set"));
+        }
+        let (key, value) = field(name, value).map_err(|why| format!("the header {name:?} cannot be sent: {why}"))?;
+        headers.insert(key, value);
+    }
+    Ok(())
+}
+
+/// One header as it is sent; its value is marked sensitive.
+fn field(name: &str, value: &Secret) -> Result<(HeaderName, HeaderValue), String> {
+    let value = legal(name, value.expose()).map_err(|error| error.to_string())?;
+    let key = HeaderName::from_bytes(name.as_bytes()).map_err(|error| error.to_string())?;
+    let mut value = HeaderValue::from_str(value).map_err(|error| error.to_string())?;
+    value.set_sensitive(true);
+    Ok((key, value))
+}
+
+/// What of these headers another origin may see: those of the protocol.
+pub(crate) fn of_protocol(headers: &HeaderMap) -> HeaderMap {
+    let protocol = headers.iter().filter(|(name, _)| is_protocol_header(name.as_str()));
+    let mut kept: HeaderMap = protocol.map(|(name, value)| (name.clone(), value.clone())).collect();
+    kept.insert(USER_AGENT, OUR_AGENT);
+    kept
 }
 
 /// The headers of every POST: `own` (configured) ones first, so that only our `User-Agent` yields to them.
@@ -143,6 +173,36 @@ mod tests {
         let own = Configured::from_pairs(&pairs(&[("user-agent", "mine/1")])).unwrap();
         assert_eq!(of_post(&own.headers)[USER_AGENT], "mine/1");
         assert_eq!(of_post(&HeaderMap::new())[USER_AGENT], OUR_AGENT);
+    }
+
+    #[test]
+    fn headers_of_a_caller_replace_the_configured_ones_in_any_spelling() {
+        // Contract 8.2.
+        let mut headers =
+            Configured::from_pairs(&pairs(&[("Authorization", "static"), ("X-Own", "o")])).unwrap().headers;
+        lay_over(&mut headers, &pairs(&[("AUTHORIZATION", "ann"), ("X-Key", "k")])).unwrap();
+        assert_eq!(
+            (headers.len(), &headers["authorization"], &headers["x-key"]),
+            (3, &"ann".parse().unwrap(), &"k".parse().unwrap())
+        );
+        assert!(headers["authorization"].is_sensitive());
+        let refused = lay_over(&mut headers, &pairs(&[("X-Key", "hunter22\nX: y")])).unwrap_err();
+        assert!(refused.contains("X-Key") && !refused.contains("hunter22"), "{refused}");
+        assert!(lay_over(&mut headers, &pairs(&[("Mcp-Session-Id", "mine")])).is_err());
+    }
+
+    #[test]
+    fn another_origin_sees_nothing_but_the_protocol() {
+        let own = Configured::from_pairs(&pairs(&[("Authorization", "a"), ("User-Agent", "mine/1"), ("X-Key", "k")]))
+            .unwrap();
+        let mut post = of_post(&own.headers);
+        post.insert(METHOD, HeaderValue::from_static("tools/call"));
+        let seen = of_protocol(&post);
+        assert_eq!(seen, {
+            let mut bare = of_post(&HeaderMap::new());
+            bare.insert(METHOD, HeaderValue::from_static("tools/call"));
+            bare
+        });
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub trait ApiKeys: Send + Sync + 'static {
     fn revoke(&self, id: String) -> BoxFuture<'_, Result<bool, StoreError>>;
 
     /// All keys, revoked ones too, oldest first.
-    fn list(&self) -> BoxFuture<'_, Result<Vec<StoredApiKey>, StoreError>>;
+    fn all(&self) -> BoxFuture<'_, Result<Vec<StoredApiKey>, StoreError>>;
 }
 
 /// One key.

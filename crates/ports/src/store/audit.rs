@@ -1,4 +1,6 @@
 //! Who called what, when, with which outcome: one row a call. Arguments, results, headers and secrets are never here.
+//!
+//! Texts hold no control characters: whoever makes a row sees to it, because PostgreSQL has no place for some of them.
 
 use std::time::Duration;
 
@@ -7,13 +9,14 @@ use crate::BoxFuture;
 
 /// The audit log.
 pub trait Audit: Send + Sync + 'static {
-    /// Appends rows, all or none.
+    /// Appends rows, all or none, in their order. Appending the same rows again puts them on record once more.
     fn append(&self, rows: Vec<AuditRow>) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Rows that match, the newest first, at most `limit`.
     fn read(&self, filter: AuditFilter, limit: u32) -> BoxFuture<'_, Result<Vec<StoredAuditRow>, StoreError>>;
 
-    /// Deletes rows older than `age`, at most `limit` of them. How many.
+    /// Deletes rows stored longer than `age` ago by the store's clock, the oldest first, at most `limit` of them. How
+    /// many.
     fn forget(&self, age: Duration, limit: u32) -> BoxFuture<'_, Result<u64, StoreError>>;
 }
 
@@ -35,13 +38,13 @@ pub struct AuditRow {
     pub server: String,
     /// The tool's visible name; empty where it is about none.
     pub tool: String,
-    /// `ok`, or the error's code.
+    /// `ok`, the error's code, or `cancelled` when its caller went away.
     pub outcome: String,
     /// How long it took, in milliseconds.
     pub duration_ms: i64,
     /// Names the request.
     pub request_id: String,
-    /// By which door: `rest`, `grpc`, `mcp`, `cli`.
+    /// By which door: `rest`, `grpc`, `mcp`, `cli`, `library`.
     pub door: String,
 }
 
@@ -60,6 +63,17 @@ pub struct AuditFilter {
     pub outcome: Option<String>,
     /// Before this row, for the next page.
     pub before_id: Option<i64>,
+    /// Only what this party did itself, or others for it.
+    pub party: Option<Party>,
+}
+
+/// Whom a row concerns: whoever called, or the user it was for (invariant P1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Party {
+    /// The principal's id.
+    pub principal: String,
+    /// The user.
+    pub user: String,
 }
 
 /// A row on record.

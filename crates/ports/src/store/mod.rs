@@ -7,12 +7,25 @@ mod api_keys;
 mod audit;
 mod connections;
 mod error;
+mod notifications;
 mod promotions;
 mod replicas;
+mod task_rows;
+mod tasks;
+mod wakeups;
 
 pub use api_keys::{ApiKey, ApiKeys, StoredApiKey};
-pub use audit::{Audit, AuditFilter, AuditRow, StoredAuditRow};
-pub use connections::{Connections, StoredConnection};
+pub use audit::{Audit, AuditFilter, AuditRow, Party, StoredAuditRow};
+pub use connections::{Connections, Expected, Put, StoredConnection};
 pub use error::StoreError;
+pub use notifications::{
+    ClaimDeliveries, ClaimedDelivery, DeliveryClaim, Notifications, Redelivered, Reserved, StoredEvent,
+};
 pub use promotions::Promotions;
-pub use replicas::{Replica, ReplicaState, Replicas, StoredReplica};
+pub use replicas::{Renewal, Renewed, Replica, ReplicaState, Replicas, StoredReplica};
+pub use task_rows::{PageKey, StoredTask, TaskFilter};
+pub use tasks::{
+    AnswerStored, AttemptFailed, BroughtAnswer, CancelRequested, Change, ClaimTasks, ClaimedTask, FORGET_BATCH, Handle,
+    MAX_CLAIMED, NewAnswer, Noted, Recorded, Settled, SubmitKey, TaskClaim, TaskIntent, Tasks, Unchanged,
+};
+pub use wakeups::{Listening, Wake, Wakeups};

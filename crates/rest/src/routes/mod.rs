@@ -1,7 +1,9 @@
 //! One folder a resource, one file a verb.
 
+pub(crate) mod audit;
 pub(crate) mod cache;
 pub(crate) mod config;
+pub(crate) mod connections;
 pub(crate) mod health;
 pub(crate) mod metrics;
 pub(crate) mod openapi;

@@ -4,6 +4,7 @@
 
 mod calls;
 mod configuration;
+mod identity;
 mod problems;
 mod replica;
 mod routes;

@@ -106,6 +106,7 @@ async fn the_document_names_every_route_and_no_other() {
         routes.extend(item.as_object().unwrap().keys().map(|method| format!("{method} {path}")));
     }
     let expected = [
+        "get /api/mcp/audit",
         "post /api/mcp/cache/reset",
         "get /api/mcp/config",
         "put /api/mcp/config",
@@ -122,6 +123,10 @@ async fn the_document_names_every_route_and_no_other() {
         "post /api/mcp/tools/refresh",
         "post /api/mcp/tools/search",
         "delete /api/threads/{thread_id}/mcp-sessions",
+        "get /api/users/{user_id}/mcp/connections",
+        "get /api/users/{user_id}/mcp/connections/{name}",
+        "put /api/users/{user_id}/mcp/connections/{name}",
+        "delete /api/users/{user_id}/mcp/connections/{name}",
         "get /healthz",
         "get /metrics",
         "get /openapi.json",
@@ -141,6 +146,22 @@ async fn the_document_is_closed_and_every_operation_tells_its_failures() {
     for reference in references(&document) {
         let pointer = reference.strip_prefix('#').expect("a reference into the document itself");
         assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+    }
+}
+
+#[tokio::test]
+async fn every_route_but_the_open_ones_asks_for_a_bearer_credential() {
+    let document = get(&quiet().await, "/openapi.json").await.json();
+    assert_eq!(document["security"], json!([{"bearer": []}]));
+    assert_eq!(document["components"]["securitySchemes"]["bearer"]["scheme"], "bearer");
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let is_open = ["/healthz", "/readyz", "/metrics", "/openapi.json"].contains(&path.as_str());
+        for operation in item.as_object().unwrap().values() {
+            assert_eq!(operation["security"] == json!([]), is_open, "{path}");
+            for status in ["401", "429"] {
+                assert_eq!(operation["responses"].get(status).is_none(), is_open, "{status} of {path}");
+            }
+        }
     }
 }
 

@@ -27,7 +27,7 @@ async fn serve(server: &FakeServer, drain: Duration) -> Serving {
     let shutdown = async {
         let _ = stopped.await;
     };
-    Serving { address, stop, ended: tokio::spawn(caribou_rest::serve(listener, router, shutdown, drain)) }
+    Serving { address, stop, ended: tokio::spawn(caribou_rest::serve(listener, None, router, shutdown, drain)) }
 }
 
 /// Sends a `wait` call and reads until `seen` has come back.

@@ -1,30 +1,27 @@
 //! Call one tool.
 //!
-//! The way of a call: catalogue (where does the name lead) → router (a session of the scope, opened if there is none)
-//! → the session itself. No message passes through an actor while the session is live.
+//! The way of a call: what the caller may → catalogue (where does the name lead) → `call/prepare` (what goes with it) →
+//! router (a session of the scope, opened if there is none) → the session itself. No message passes through an actor
+//! while the session is live.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use caribou_core::config::ServerConfig;
 use caribou_core::failure::Code;
-use caribou_core::guardrails;
 use caribou_core::ids::{BootId, Epoch, RequestId, Scope, ServerName};
 use caribou_core::result::AgentResult;
-use caribou_core::session::call_limits;
-use caribou_ports::mcp::{CallError, ProgressSink, ToolCall};
+use caribou_ports::mcp::ProgressSink;
 use serde_json::value::RawValue;
-use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
 
 use crate::Runtime;
+use crate::audit::{Entry, Recording};
+use crate::call::{Answered, Bound, Way, answered, kept_back, prepare};
 use crate::caller::{Caller, RequestSecrets};
 use crate::catalog::Target;
-use crate::error::{UpstreamError, VerbError};
-use crate::session::Admitted;
-use crate::shape::{Shape, Shaping};
+use crate::error::VerbError;
+use crate::shape::Shape;
 
 /// One call as a caller asks for it.
 pub struct CallTool {
@@ -84,23 +81,38 @@ impl Runtime {
     /// # Errors
     /// See [`VerbError::code`]; a tool that failed (`isError`) is a result, not an error.
     pub async fn call_tool(&self, call: CallTool) -> Result<CalledTool, VerbError> {
+        let entry = Entry::new("call_tool", &call.caller).named(&call.request_id).within(&call.scope);
+        let mut row = self.audit.begin(entry.of_tool(&call.name))?;
+        if let Some(target) = self.catalog.snapshot().target(&call.name) {
+            row.about(&target.binding.server.name);
+        }
+        let called = self.call_on_record(call, &mut row).await;
+        row.end(&called);
+        called
+    }
+
+    async fn call_on_record(&self, mut call: CallTool, row: &mut Recording) -> Result<CalledTool, VerbError> {
         self.options.guardrails.judge(&call.name).map_err(|reason| kept_back(&call, reason))?;
+        call.caller.principal.uses(&call.name)?;
+        call.secrets.check()?;
         let Ok(_slot) = self.calls.try_acquire() else {
             return Err(VerbError {
                 retry_after: Some(Duration::from_secs(1)),
                 ..VerbError::new(Code::Busy, "this replica has as many calls in flight as it may; try again")
             });
         };
-        let whole = call.timeout.unwrap_or(self.options.call_max).min(self.options.call_max);
-        let deadline = Instant::now() + whole;
+        let bound = Bound::of(call.timeout.unwrap_or(self.options.call_max).min(self.options.call_max));
         let found = async {
-            let target = self.catalog.find(&call.name).await?;
-            self.demand_fetched(&call.name, &call.scope).await.map(|()| target)
+            let found = self.find_tool(&call.name, &call.scope.user).await?;
+            self.demand_fetched(&call.name, &call.scope).await.map(|()| found)
         };
-        let target = match tokio::time::timeout_at(deadline, found).await {
+        // Held to the end of the call.
+        let found = match timeout_at(bound.deadline, found).await {
             Ok(found) => found?,
-            Err(_) => return Err(not_called(&call.name, "its server is still being discovered", whole)),
+            Err(_) => return Err(bound.not_called(&call.name, "its server is still being discovered")),
         };
+        let target = &found.target;
+        row.about(&target.binding.server.name);
         let span = tracing::info_span!(
             "call_tool",
             server = %target.binding.server.name,
@@ -111,7 +123,7 @@ impl Runtime {
             outcome = tracing::field::Empty,
         );
         let began = Instant::now();
-        let called = self.call_target(&target, call, deadline, whole).instrument(span.clone()).await;
+        let called = self.call_found(target, &mut call, bound).instrument(span.clone()).await;
         let outcome = called.as_ref().map_or_else(|error| error.code.as_str(), |_| "ok");
         span.record("outcome", outcome);
         self.metrics.called(&target.labels, outcome, began.elapsed());
@@ -122,158 +134,13 @@ impl Runtime {
         Ok(called)
     }
 
-    async fn call_target(
-        &self,
-        target: &Target,
-        call: CallTool,
-        deadline: Instant,
-        whole: Duration,
-    ) -> Result<Answered, VerbError> {
-        let server = &target.binding.server;
-        let reached = AtomicBool::new(false);
-        let attempt = async {
-            match self.attempt(target, &call, &reached).await {
-                // It surely never left: the session was lost between two calls.
-                Err(Failed { not_sent: true, .. }) => self.attempt(target, &call, &reached).await,
-                done => done,
-            }
-        };
-        match tokio::time::timeout_at(deadline, attempt).await {
-            Ok(done) => done.map_err(|failed| failed.error),
-            Err(_) if !reached.load(Ordering::Relaxed) => {
-                Err(not_called(&call.name, &format!("server `{}` is still being opened", server.name), whole))
-            }
-            Err(_) => Err(timed_out(server, &target.raw_name, "the bound of the call", whole)),
+    /// Prepares the call and sends it, unless an interceptor answers in its server's place.
+    async fn call_found(&self, target: &Target, call: &mut CallTool, bound: Bound) -> Result<Answered, VerbError> {
+        match timeout_at(bound.deadline, prepare(target, call)).await {
+            Ok(Ok(Way::On(prepared))) => self.call_target(target, call, *prepared, bound).await,
+            Ok(Ok(Way::Answered(result))) => Ok(answered(call, result)),
+            Ok(Err(refused)) => Err(refused),
+            Err(_) => Err(bound.not_called(&call.name, "an interceptor has not answered yet")),
         }
     }
-
-    /// `reached` is set once the call may have reached the server.
-    async fn attempt(&self, target: &Target, call: &CallTool, reached: &AtomicBool) -> Result<Answered, Failed> {
-        let server = &target.binding.server;
-        let admitted = self.router.admit(&target.binding, &call.scope).await?;
-        reached.store(true, Ordering::Relaxed);
-        let facts = admitted.session.facts();
-        tracing::Span::current().record("era", tracing::field::display(facts.era));
-        let shaping = Shaping::begin(call.shape, self.folders.as_ref(), server, &call.scope).await;
-        let limits = call_limits(server, call.timeout, self.options.http_call_timeout, self.options.call_max);
-        let silence = limits.idle.map(Silence::new);
-        let upstream = ToolCall {
-            name: target.raw_name.clone(),
-            arguments: call.arguments.clone(),
-            meta: Vec::new(),
-            headers: Vec::new(),
-            progress: heard(call.progress.clone(), silence.as_ref()),
-        };
-        let answer = admitted.session.call_tool(upstream);
-        let result = tokio::select! {
-            answer = answer => answer,
-            () = tokio::time::sleep(limits.total) => {
-                return Err(timed_out(server, &target.raw_name, "its bound", limits.total).into());
-            }
-            longest = too_silent(silence.as_ref()) => {
-                return Err(timed_out(server, &target.raw_name, "tool_call_idle_timeout: no progress", longest).into());
-            }
-        };
-        admitted.handle.asked(&result);
-        match result {
-            Ok(result) => Ok((CalledTool { result, agent: None, session: self.seen(&admitted) }, shaping)),
-            Err(error) => {
-                let not_sent = matches!(error, CallError::Disconnected { sent: false, .. });
-                Err(Failed { error: call_failed(server, &target.raw_name, error), not_sent })
-            }
-        }
-    }
-
-    fn seen(&self, admitted: &Admitted) -> Option<SessionSeen> {
-        admitted.session.facts().stateful.then(|| {
-            let handle = &admitted.handle;
-            let epoch = handle.epoch();
-            let restarted = handle.first_answer() && self.router.served(&handle.key, epoch);
-            SessionSeen { server: handle.key.server.clone(), epoch, replica: self.boot.clone(), restarted }
-        })
-    }
-}
-
-/// What came back, and what is left to do about its form.
-type Answered = (CalledTool, Option<Shaping>);
-
-/// One attempt that failed, and whether the call surely never left this process.
-struct Failed {
-    error: VerbError,
-    not_sent: bool,
-}
-
-impl From<VerbError> for Failed {
-    fn from(error: VerbError) -> Self {
-        Self { error, not_sent: false }
-    }
-}
-
-/// The refusal of a call that guardrails do not let through.
-fn kept_back(call: &CallTool, reason: guardrails::Reason) -> VerbError {
-    tracing::info!(tool = call.name, session = %call.scope, request_id = %call.request_id, "denied: {reason}");
-    VerbError::new(Code::Denied, format!("tool `{}` may not be called: {reason}", call.name))
-}
-
-fn call_failed(server: &ServerConfig, tool: &str, error: CallError) -> VerbError {
-    let detail = format!("tool `{tool}` of server `{}`: {error}", server.name);
-    let upstream = match &error {
-        CallError::Rpc { code, message, data } => {
-            Some(UpstreamError { code: *code, message: message.clone(), data: data.clone() })
-        }
-        _ => None,
-    };
-    VerbError { upstream, ..VerbError::new(error.code(), detail) }
-}
-
-/// The bound passed before anything was sent.
-fn not_called(tool: &str, why: &str, bound: Duration) -> VerbError {
-    let bound = bound.as_secs_f64();
-    VerbError::new(
-        Code::Timeout,
-        format!("tool `{tool}` was not called within {bound} s (the bound of the call): {why}"),
-    )
-}
-
-fn timed_out(server: &ServerConfig, tool: &str, which: &str, bound: Duration) -> VerbError {
-    VerbError::new(
-        Code::Timeout,
-        format!(
-            "tool `{tool}` of server `{}` did not answer within {} s ({which}); it was told to cancel, but it may \
-             have had effects",
-            server.name,
-            bound.as_secs_f64()
-        ),
-    )
-}
-
-/// The longest silence of a call, renewed by each progress report.
-struct Silence {
-    longest: Duration,
-    heard: Arc<Notify>,
-}
-
-impl Silence {
-    fn new(longest: Duration) -> Self {
-        Self { longest, heard: Arc::new(Notify::new()) }
-    }
-}
-
-/// Where progress goes: to the caller, if one listens, and to the silence, if one is bounded.
-fn heard(caller: Option<ProgressSink>, silence: Option<&Silence>) -> Option<ProgressSink> {
-    let Some(silence) = silence else { return caller };
-    let heard = silence.heard.clone();
-    Some(Arc::new(move |progress| {
-        heard.notify_one();
-        if let Some(caller) = &caller {
-            caller(progress);
-        }
-    }))
-}
-
-/// Resolves with the bound when nothing was heard for that long; never without a bound.
-async fn too_silent(silence: Option<&Silence>) -> Duration {
-    let Some(silence) = silence else { return std::future::pending().await };
-    while tokio::time::timeout(silence.longest, silence.heard.notified()).await.is_ok() {}
-    silence.longest
 }

@@ -7,12 +7,15 @@
 use caribou_core::bounds::CONFIG_ANSWER;
 use caribou_core::config::{ETag, IfMatch};
 use caribou_core::failure::Code;
+use caribou_core::ids::ServerName;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::Runtime;
-use crate::config::{ConfigurationDesk, ConfigurationMessage};
+use crate::audit::Entry;
+use crate::caller::Caller;
+use crate::config::{Change, ConfigurationDesk, ConfigurationMessage, LaunchRefused};
 use crate::error::VerbError;
 
 /// The stored configuration as it is shown: masked, references unresolved, every field filled in.
@@ -52,13 +55,27 @@ pub enum ConfigChange {
     },
 }
 
+impl ConfigChange {
+    /// The one server it is about, if it is about one.
+    fn server(&self) -> Option<ServerName> {
+        match self {
+            Self::Replace { name, .. } | Self::SetEnabled { name, .. } | Self::Remove { name } => {
+                Some(ServerName::new(&**name))
+            }
+            Self::Add(servers) if servers.len() == 1 => servers.keys().next().map(|name| ServerName::new(&**name)),
+            Self::Add(_) | Self::ReplaceAll(_) => None,
+        }
+    }
+}
+
 impl Runtime {
     /// What is stored.
     ///
     /// # Errors
-    /// `unavailable` when this replica follows no configuration or cannot read it, `invalid` when it is no document,
+    /// `denied` to all but admins, `unavailable` when this replica follows no configuration or cannot read it, `invalid` when it is no document,
     /// `timeout` when other changes or the disk take too long.
-    pub async fn read_config(&self) -> Result<ConfigView, VerbError> {
+    pub async fn read_config(&self, caller: &Caller) -> Result<ConfigView, VerbError> {
+        caller.principal.administers()?;
         let desk = self.desk()?;
         let _turn = desk.turn()?;
         let (done, answer) = oneshot::channel();
@@ -72,19 +89,44 @@ impl Runtime {
     /// Changes what is stored, and puts it in force. Answers with what is stored then.
     ///
     /// # Errors
-    /// `conflict`: the condition does not hold, the name is taken, or the document is read-only; `not_found`: no such
-    /// server; `invalid`: the change would not load or may not be started. Nothing was written then.
-    /// `outcome_unknown`: the write broke off midway, or takes too long and may still be made. `config_changed`: it was
+    /// `denied`: the caller is no admin. `conflict`: the condition does not hold, the name is taken, or the document is
+    /// read-only; `not_found`: no such server; `invalid`: the change would not load or may not be started. Nothing was
+    /// written then. `outcome_unknown`: the write broke off midway, or takes too long and may still be made. `config_changed`: it was
     /// written, but is not in force or cannot be shown.
-    pub async fn change_config(&self, change: ConfigChange, condition: IfMatch) -> Result<ConfigView, VerbError> {
+    pub async fn change_config(
+        &self,
+        caller: &Caller,
+        change: ConfigChange,
+        condition: IfMatch,
+    ) -> Result<ConfigView, VerbError> {
+        let mut entry = Entry::new("change_config", caller);
+        entry.server = change.server();
+        self.audit.around(entry, self.change_on_record(caller, change, condition)).await
+    }
+
+    async fn change_on_record(
+        &self,
+        caller: &Caller,
+        change: ConfigChange,
+        condition: IfMatch,
+    ) -> Result<ConfigView, VerbError> {
+        caller.principal.administers()?;
         let desk = self.desk()?;
         let _turn = desk.turn()?;
         let (done, answer) = oneshot::channel();
-        let _ = desk.role.cast(ConfigurationMessage::Change { change, condition, done });
+        let change = Change { change, condition, launch_refused: self.launch_refused(caller) };
+        let _ = desk.role.cast(ConfigurationMessage::Change { change, done });
         match timeout(CONFIG_ANSWER, answer).await {
             Ok(answer) => answer.map_err(|_| stopping())?,
             Err(_) => Err(late(Code::OutcomeUnknown, "it is unknown whether the change is made: it was not done")),
         }
+    }
+
+    /// Puts on record that the launch policy refused a server that the caller submitted (contract 3.1).
+    fn launch_refused(&self, caller: &Caller) -> LaunchRefused {
+        let entry = Entry { outcome: Code::Invalid.as_str(), ..Entry::new("launch_refused", caller) };
+        let audit = self.audit.clone();
+        Box::new(move |server| audit.record(Entry { server: Some(server.clone()), ..entry.clone() }))
     }
 
     pub(super) fn desk(&self) -> Result<&ConfigurationDesk, VerbError> {

@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use caribou_core::config::Routing;
+use caribou_core::config::{Routing, personal};
 use caribou_core::ids::{CatalogHash, Scope, ServerName};
 use serde_json::value::RawValue;
 
 use crate::Runtime;
+use crate::caller::Caller;
 use crate::error::VerbError;
+
+/// What a caller that is no admin reads of why a server failed: the reason may quote what it wrote to stderr.
+const ADMINS_SEE_WHY: &str = "it failed; only an admin sees why";
 
 /// One tool as it is shown.
 #[derive(Clone, Debug)]
@@ -16,6 +20,8 @@ pub struct ListedTool {
     pub name: Arc<str>,
     /// The server that returned it.
     pub server: ServerName,
+    /// What the user calls the server, if it is the user's own.
+    pub connection: Option<Arc<str>>,
     /// The server's own name for it.
     pub raw_name: Arc<str>,
     /// The server's `Tool` object, byte for byte unless `repaired` says otherwise.
@@ -45,19 +51,29 @@ pub struct ListedTools {
 }
 
 impl Runtime {
-    /// Lists the tools of all enabled servers. Servers never seen before are waited for, but only a bounded while;
-    /// one that fails is absent and named in `failed` (contract 5.1). What `scope` has promoted is not deferred.
+    /// Lists the tools of all enabled servers that the caller may use, those that the user of `scope` brought included. Servers never seen before are waited for, but
+    /// only a bounded while; one that fails is absent and named in `failed` (contract 5.1). What `scope` has promoted
+    /// is not deferred.
     ///
     /// # Errors
     /// Every enabled server failed; the next call tries again. Or promotions cannot be read.
-    pub async fn list_tools(&self, scope: &Scope) -> Result<ListedTools, VerbError> {
-        let snapshot = self.catalog.list().await?;
-        let offer = self.catalog.offer(&snapshot);
+    pub async fn list_tools(&self, caller: &Caller, scope: &Scope) -> Result<ListedTools, VerbError> {
+        let sight = self.sight(&scope.user).await;
+        let snapshot = sight.list().await?;
+        let offer = sight.offer(&snapshot);
+        let mut deferred = self.deferred(offer, scope).await?;
+        deferred.retain(|name| caller.may_use(name));
+        let mut failed = snapshot.listed.failed.clone();
+        if caller.principal.administers().is_err() {
+            let others = failed.iter_mut().filter(|(server, _)| !personal::is_runtime_name(server));
+            others.for_each(|(_, reason)| ADMINS_SEE_WHY.clone_into(reason));
+        }
         Ok(ListedTools {
-            tools: offer.tools.clone(),
-            denied: offer.denied.clone(),
-            deferred: self.deferred(offer, scope).await?,
+            tools: offer.tools.iter().filter(|tool| caller.may_use(&tool.name)).cloned().collect(),
+            denied: offer.denied.iter().filter(|name| caller.may_use(name)).cloned().collect(),
+            deferred,
             catalog: offer.deferral.as_ref().map(|deferral| deferral.catalog().clone()),
+            failed,
             ..snapshot.listed.clone()
         })
     }
@@ -65,8 +81,9 @@ impl Runtime {
     /// Asks `server` for its list again, or every enabled server: for those that never announce a change.
     ///
     /// # Errors
-    /// There is no such server, or it is disabled.
-    pub async fn refresh_tools(&self, server: Option<&ServerName>) -> Result<(), VerbError> {
+    /// The caller is no admin; or there is no such server, or it is disabled.
+    pub async fn refresh_tools(&self, caller: &Caller, server: Option<&ServerName>) -> Result<(), VerbError> {
+        caller.principal.administers()?;
         self.catalog.refresh(server).await
     }
 }

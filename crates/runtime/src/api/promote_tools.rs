@@ -11,6 +11,8 @@ use caribou_core::tool::{Deferral, Promotion, matching};
 use caribou_ports::store::StoreError;
 
 use crate::Runtime;
+use crate::audit::Entry;
+use crate::caller::Caller;
 use crate::catalog::Offer;
 use crate::error::VerbError;
 
@@ -25,34 +27,50 @@ pub struct PromotedTools {
 
 impl Runtime {
     /// Promotes for `scope` the deferred tools whose routing keywords occur in `text`: the original text of the
-    /// user's latest message. To be asked for before each call of a model, before its tools are listed.
+    /// user's latest message. To be asked for before each call of a model, before its tools are listed. Tools that the
+    /// caller may not use are passed over.
     ///
     /// # Errors
     /// There is no catalogue, or the promotion cannot be kept.
-    pub async fn promote_tools(&self, scope: &Scope, text: &str) -> Result<PromotedTools, VerbError> {
-        let snapshot = self.catalog.list().await?;
-        let offer = self.catalog.offer(&snapshot);
+    pub async fn promote_tools(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        text: &str,
+    ) -> Result<PromotedTools, VerbError> {
+        let sight = self.sight(&scope.user).await;
+        let snapshot = sight.list().await?;
+        let offer = sight.offer(&snapshot);
         let Some(deferral) = &offer.deferral else { return Ok(PromotedTools::default()) };
-        let matching = matching(text, &offer.hints(), self.options.auto_promote_top_k);
+        let matching = matching(text, &offer.hints(caller), self.options.auto_promote_top_k);
         let names: Vec<Arc<str>> = matching.into_iter().map(Arc::from).collect();
-        self.promote(scope, deferral, names.clone(), "text").await?;
+        self.promote(caller, scope, deferral, names.clone(), "promote_tools").await?;
         Ok(PromotedTools { names, catalog: Some(deferral.catalog().clone()) })
     }
 
-    /// Adds `names` to what `scope` has promoted.
+    /// Adds `names` to what `scope` has promoted; `action` of the caller led to it. Each is put on record, and nothing
+    /// of what they were found by.
     pub(super) async fn promote(
         &self,
+        caller: &Caller,
         scope: &Scope,
         deferral: &Deferral,
         names: Vec<Arc<str>>,
-        source: &'static str,
+        action: &'static str,
     ) -> Result<(), VerbError> {
         if names.is_empty() {
             return Ok(());
         }
-        tracing::debug!(session = %scope, source, count = names.len(), "promoted deferred tools");
-        let promotion = Promotion { catalog: deferral.catalog().clone(), names };
-        self.promotions.promote(scope.clone(), promotion).await.map_err(not_stored)
+        tracing::debug!(session = %scope, action, count = names.len(), "promoted deferred tools");
+        let promotion = Promotion { catalog: deferral.catalog().clone(), names: names.clone() };
+        self.promotions.promote(scope.clone(), promotion).await.map_err(not_stored)?;
+        let snapshot = self.sight(&scope.user).await.snapshot();
+        for name in names {
+            let mut entry = Entry::new(action, caller).within(scope).of_tool(&name);
+            entry.server = snapshot.target(&name).map(|target| target.binding.server.name.clone());
+            self.audit.record(entry);
+        }
+        Ok(())
     }
 
     /// The names that are deferred for `scope`: all but those it promoted in this very catalogue.
@@ -72,12 +90,16 @@ impl Runtime {
 
     /// Refuses a call of a tool that is deferred for `scope`: models make up arguments of schemas they have not seen.
     pub(super) async fn demand_fetched(&self, name: &str, scope: &Scope) -> Result<(), VerbError> {
-        if !self.is_unfetched(self.catalog.offer(&self.catalog.snapshot()), name, scope).await? {
+        if !self.options.tool_search {
+            return Ok(());
+        }
+        let sight = self.sight(&scope.user).await;
+        if !self.is_unfetched(sight.offer(&sight.snapshot()), name, scope).await? {
             return Ok(());
         }
         // Promotions were made in the whole catalogue, and after a start only a part of it may be known.
-        let snapshot = self.catalog.list().await?;
-        if !self.is_unfetched(self.catalog.offer(&snapshot), name, scope).await? {
+        let snapshot = sight.list().await?;
+        if !self.is_unfetched(sight.offer(&snapshot), name, scope).await? {
             return Ok(());
         }
         let detail = format!("tool `{name}` is deferred; fetch it with `tool_search` first (query `select:{name}`)");

@@ -6,6 +6,8 @@ use caribou_core::ids::BootId;
 use tokio::sync::oneshot;
 
 use crate::Runtime;
+use crate::audit::Entry;
+use crate::caller::Caller;
 use crate::config::{ConfigurationMessage, StaleConfig};
 use crate::error::VerbError;
 
@@ -48,8 +50,13 @@ impl Runtime {
     /// such as `$TOKEN` means what it means then.
     ///
     /// # Errors
-    /// There is no configuration to follow, or it takes longer than a few seconds.
-    pub async fn reset(&self) -> Result<ResetDone, VerbError> {
+    /// The caller is no admin; or there is no configuration to follow, or it takes longer than a few seconds.
+    pub async fn reset(&self, caller: &Caller) -> Result<ResetDone, VerbError> {
+        self.audit.around(Entry::new("reset", caller), self.reset_for(caller)).await
+    }
+
+    async fn reset_for(&self, caller: &Caller) -> Result<ResetDone, VerbError> {
+        caller.principal.administers()?;
         let (done, reset) = oneshot::channel();
         let _ = self.desk()?.role.cast(ConfigurationMessage::Reset { done });
         match tokio::time::timeout(bounds::SESSION_CLOSE * 2, reset).await {

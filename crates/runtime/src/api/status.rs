@@ -9,6 +9,7 @@ use caribou_core::ids::{Epoch, Scope, ServerName};
 use serde_json::value::RawValue;
 
 use crate::Runtime;
+use crate::caller::Caller;
 use crate::catalog::{Entry, EntryState};
 use crate::session::{Handle, Tally};
 
@@ -84,6 +85,11 @@ impl ServerStatus {
             ServerState::Ready | ServerState::Unknown | ServerState::Starting => None,
         }
     }
+
+    /// The same without what a server or its configuration may have put into texts.
+    fn without_texts(self) -> Self {
+        Self { last_error: None, warnings: Vec::new(), stderr_tail: String::new(), ..self }
+    }
 }
 
 /// One live session.
@@ -108,17 +114,24 @@ pub struct SessionStatus {
 }
 
 impl Runtime {
-    /// Every server of the configuration, in document order.
-    pub async fn servers(&self) -> Vec<ServerStatus> {
+    /// Every server of the configuration, in document order. Only admins are told what servers wrote to stderr, and
+    /// errors and warnings, which may quote it.
+    pub async fn servers(&self, caller: &Caller) -> Vec<ServerStatus> {
         let tally = self.router.tally().await;
-        let status = |entry: &Entry| server_status(entry, &tally, &self.options.guardrails);
+        let is_told = caller.principal.administers().is_ok();
+        let status = |entry: &Entry| {
+            let status = server_status(entry, &tally, &self.options.guardrails);
+            if is_told { status } else { status.without_texts() }
+        };
         self.catalog.current().await.entries.iter().map(status).collect()
     }
 
-    /// Every live session, oldest first.
-    pub async fn sessions(&self) -> Vec<SessionStatus> {
+    /// Every live session, oldest first; to a caller that is no admin only those of its own user.
+    pub async fn sessions(&self, caller: &Caller) -> Vec<SessionStatus> {
         let tally = self.router.tally().await;
-        let shown = tally.handles.iter().filter(|handle| !handle.key.scope.is_catalog());
+        let sees_all = caller.principal.administers().is_ok();
+        let is_shown = |scope: &Scope| !scope.is_catalog() && (sees_all || scope.user == caller.principal.user);
+        let shown = tally.handles.iter().filter(|handle| is_shown(&handle.key.scope));
         let mut sessions: Vec<SessionStatus> = shown.map(|handle| session_status(handle)).collect();
         sessions.sort_by_key(|session| std::cmp::Reverse(session.age));
         sessions

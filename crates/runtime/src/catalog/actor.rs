@@ -15,6 +15,7 @@ use super::discover::{Discovery, discover};
 use super::snapshot::{Entry, EntryState, Published, Snapshot};
 use crate::config::{Binding, InForce};
 use crate::error::VerbError;
+use crate::interception::{Chain, Interception};
 use crate::session::Router;
 use crate::survived::survived;
 
@@ -23,6 +24,7 @@ use crate::survived::survived;
 pub(crate) struct CatalogActor {
     pub(crate) in_force: InForce,
     pub(crate) router: Router,
+    pub(crate) interception: Interception,
     pub(crate) dirty: Arc<DirtyLists>,
     pub(crate) published: Published,
     /// Bound of a discovery whose server has none.
@@ -33,10 +35,13 @@ pub(crate) enum CatalogMessage {
     /// Answers when what is known of the server is as fresh as it can be: at once when nothing is to be done.
     Want { server: ServerName, settled: oneshot::Sender<()> },
     /// A discovery ended.
-    Discovered { binding: Binding, found: Box<Result<Discovery, VerbError>> },
+    Discovered { binding: Binding, found: Box<Found> },
     /// The configuration changed: forget what it superseded. Answers once the new one is published.
     Supersede { done: oneshot::Sender<()> },
 }
+
+/// What a discovery found, and what stands around the calls of its server.
+type Found = Result<(Discovery, Arc<Chain>), VerbError>;
 
 pub(crate) struct CatalogState {
     entries: Vec<Entry>,
@@ -90,6 +95,7 @@ impl CatalogActor {
             let _ = settled.send(());
             return;
         };
+        let known = entry.chain.clone();
         state.running.insert(server.clone(), vec![settled]);
         // One that failed counts as failed until it succeeds, so that no listing waits for it.
         if matches!(entry.state, EntryState::Unknown) {
@@ -97,29 +103,36 @@ impl CatalogActor {
             entry.since = Instant::now();
             self.publish(&state.entries);
         }
-        self.begin(myself, binding);
+        self.begin(myself, binding, known);
     }
 
-    fn begin(&self, myself: &ActorRef<CatalogMessage>, binding: Binding) {
+    /// `known` is the chain that was made when the server was first discovered as it is configured now.
+    fn begin(&self, myself: &ActorRef<CatalogMessage>, binding: Binding, known: Option<Arc<Chain>>) {
         let changed = self.dirty.take(&binding.server.name);
         let (router, at_most, to) = (self.router.clone(), self.at_most, myself.clone());
+        let interception = self.interception.clone();
         tokio::spawn(async move {
-            let found = survived(discover(&router, &binding, changed, at_most)).await;
+            let found = survived(async {
+                let chain = known.map_or_else(|| interception.chain(&binding.server.name), Ok)?;
+                Ok((discover(&router, &binding, changed, at_most).await?, chain))
+            });
+            let found = found.await;
             let found = Box::new(found.unwrap_or_else(|| Err(VerbError::fault())));
             let _ = to.cast(CatalogMessage::Discovered { binding, found });
         });
     }
 
-    fn discovered(&self, state: &mut CatalogState, binding: &Binding, found: Result<Discovery, VerbError>) {
+    fn discovered(&self, state: &mut CatalogState, binding: &Binding, found: Found) {
         // What was found under a configuration since changed says nothing about the server now in force.
         let Some(entry) = state.entries.iter_mut().find(|entry| entry.is_of(binding)) else { return };
         let before = discriminant(&entry.state);
         match found {
-            Ok(discovery) => {
+            Ok((discovery, chain)) => {
                 tracing::info!(server = %entry.name, tools = discovery.tools.tools.len(), "discovered");
                 entry.state = EntryState::Ready;
                 entry.tools = Arc::new(discovery.tools);
                 entry.facts = Some(discovery.facts);
+                entry.chain = Some(chain);
             }
             Err(error) => {
                 tracing::warn!(server = %entry.name, code = %error.code, "skipping MCP server: {}", error.detail);
@@ -150,12 +163,12 @@ impl CatalogActor {
                 && state.running.contains_key(&configured.entry.name)
             {
                 // Its waiters wait on, for the discovery of what is in force now.
-                self.begin(myself, binding);
+                self.begin(myself, binding, None);
             }
             state.entries.push(kept.unwrap_or(new));
         }
         let entries = &state.entries;
-        self.dirty.retain(|name| entries.iter().any(|entry| entry.name == *name));
+        self.dirty.forget(known.keys());
         // Dropping the waiters of a server that is gone lets their callers go on.
         state.running.retain(|name, _| entries.iter().any(|entry| entry.name == *name && entry.enabled().is_some()));
         self.publish(entries);

@@ -1,7 +1,8 @@
 //! Whose tool list changed upstream since it was fetched.
 //!
 //! A burst of notices is one mark, since a mark is a state and not a message; a notice during a fetch marks again and
-//! causes one more. Bounded by the number of servers: the marks of those that are gone go with them.
+//! causes one more. Bounded by the number of servers: the marks of those that are gone go with them. Shared by the
+//! catalogues of the deployment and of users, each of which forgets its own.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,10 +49,12 @@ impl DirtyLists {
         self.any() && self.marks.lock().unwrap_or_else(PoisonError::into_inner).contains_key(server)
     }
 
-    /// Forgets every other server.
-    pub(crate) fn retain(&self, is_kept: impl Fn(&ServerName) -> bool) {
+    /// Forgets these servers.
+    pub(crate) fn forget<'s>(&self, gone: impl IntoIterator<Item = &'s ServerName>) {
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
-        marks.retain(|server, _| is_kept(server));
+        for server in gone {
+            marks.remove(server);
+        }
         self.any.store(!marks.is_empty(), Ordering::Release);
     }
 
@@ -73,9 +76,9 @@ mod tests {
         let (dirty, kept, gone) = (DirtyLists::default(), ServerName::from("kept"), ServerName::from("gone"));
         dirty.mark_server(&kept);
         dirty.mark_server(&gone);
-        dirty.retain(|server| *server == kept);
+        dirty.forget([&gone]);
         assert!(dirty.is_dirty(&kept) && !dirty.is_dirty(&gone));
-        dirty.retain(|_| false);
+        dirty.forget([&kept]);
         assert!(!dirty.any());
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caribou_core::config::ServerConfig;
+use caribou_core::credentials::CallerHeaders;
 use caribou_core::failure::Code;
 use caribou_core::ids::Scope;
 use caribou_core::tool::ServerTools;
@@ -32,14 +33,15 @@ pub(crate) async fn discover(
 ) -> Result<Discovery, VerbError> {
     let server = &binding.server;
     let bound = server.session_init_timeout.unwrap_or(at_most);
-    let changed = changed.filter(|handle| handle.generation == binding.generation);
+    // What a server lists to one caller is not everybody's: such a session is not asked (invariant P1).
+    let changed = changed.filter(|handle| handle.generation == binding.generation && handle.headers.is_none());
     if let Some(Ok(admitted)) = changed.map(|handle| handle.admit())
         && let Ok(discovery) = list(server, &admitted, bound, bound).await
     {
         return Ok(discovery);
     }
     let began = Instant::now();
-    let admitted = router.admit(binding, &Scope::catalog()).await?;
+    let admitted = router.admit(binding, &Scope::catalog(), &CallerHeaders::default()).await?;
     let discovery = list(server, &admitted, bound.saturating_sub(began.elapsed()), bound).await;
     drop(admitted);
     if server.transport.owns_process() || discovery.is_err() {
@@ -71,7 +73,7 @@ async fn list(
             return Err(VerbError::new(Code::Timeout, detail));
         }
     };
-    let tools = ServerTools::read(name, server.tool_name_prefix, &listing.tools, listing.warnings);
+    let tools = ServerTools::read(server.shown_name(), server.tool_name_prefix, &listing.tools, listing.warnings);
     for warning in &tools.warnings {
         tracing::warn!(server = name, "{warning}");
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use caribou_core::tool::{Deferral, Hint, hints, hints_section};
 
 use crate::api::list_tools::ListedTool;
+use crate::caller::Caller;
 use crate::options::Options;
 
 /// The tools that may be called, and how they are shown.
@@ -28,17 +29,19 @@ impl Offer {
         Self { denied: denied.into_iter().map(|tool| tool.name).collect(), tools, deferral }
     }
 
-    /// The hints, best first.
-    pub(crate) fn hints(&self) -> Vec<Hint<'_>> {
-        hints(self.tools.iter().map(|tool| (&*tool.name, &*tool.routing)))
+    /// The hints about tools that the caller may use, best first.
+    pub(crate) fn hints(&self, caller: &Caller) -> Vec<Hint<'_>> {
+        let usable = self.tools.iter().filter(|tool| caller.may_use(&tool.name));
+        hints(usable.map(|tool| (&*tool.name, &*tool.routing)))
     }
 
     /// What a system prompt says of the tools: the deferred names, then the hints (contract 9.2). The same for every
-    /// thread, so that a promotion does not spoil the prompt caches of models.
-    pub(crate) fn prompt_section(&self) -> String {
+    /// thread of a caller, so that a promotion does not spoil the prompt caches of models.
+    pub(crate) fn prompt_section(&self, caller: &Caller) -> String {
         let deferral = self.deferral.as_ref();
         let is_deferred = |name: &str| deferral.is_some_and(|deferral| deferral.contains(name));
-        let sections = [deferral.map(Deferral::section).unwrap_or_default(), hints_section(&self.hints(), is_deferred)];
+        let names = deferral.map(|deferral| deferral.section(|name| caller.may_use(name))).unwrap_or_default();
+        let sections = [names, hints_section(&self.hints(caller), is_deferred)];
         sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n\n")
     }
 }

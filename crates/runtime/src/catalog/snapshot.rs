@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use caribou_core::config::ServerConfig;
+use caribou_core::config::{Origin, ServerConfig};
 use caribou_core::ids::ServerName;
 use caribou_core::tool::{ServerTools, could_belong_to, merge};
 use caribou_ports::mcp::SessionFacts;
@@ -13,6 +13,7 @@ use super::offer::Offer;
 use crate::api::list_tools::{ListedTool, ListedTools};
 use crate::config::{Binding, Configured, Generation};
 use crate::error::VerbError;
+use crate::interception::Chain;
 use crate::metrics::{Metrics, ToolLabels};
 
 /// How one server is.
@@ -38,6 +39,8 @@ pub(crate) struct Entry {
     pub(crate) since: Instant,
     pub(crate) tools: Arc<ServerTools>,
     pub(crate) facts: Option<SessionFacts>,
+    /// What stands around its calls, once it was discovered.
+    pub(crate) chain: Option<Arc<Chain>>,
 }
 
 impl Entry {
@@ -56,6 +59,7 @@ impl Entry {
             since: Instant::now(),
             tools: Arc::default(),
             facts: None,
+            chain: None,
         }
     }
 
@@ -79,7 +83,11 @@ impl Entry {
 
     /// What a call to this server goes by, if it takes part.
     pub(crate) fn binding(&self) -> Option<Binding> {
-        self.enabled().map(|server| Binding { server: server.clone(), generation: self.generation })
+        self.enabled().map(|server| Binding {
+            server: server.clone(),
+            generation: self.generation,
+            headers: None,
+        })
     }
 
     /// Whether this is what is known of exactly that server, configured by exactly that document.
@@ -90,7 +98,7 @@ impl Entry {
 
     /// Whether a tool of this name may turn up here.
     pub(crate) fn could_have(&self, visible: &str) -> bool {
-        self.enabled().is_some_and(|config| could_belong_to(visible, self.name.as_str(), config.tool_name_prefix))
+        self.enabled().is_some_and(|config| could_belong_to(visible, config.shown_name(), config.tool_name_prefix))
     }
 
     fn is_unsettled(&self) -> bool {
@@ -104,6 +112,7 @@ pub(crate) struct Target {
     pub(crate) binding: Binding,
     pub(crate) raw_name: Arc<str>,
     pub(crate) labels: ToolLabels,
+    pub(crate) chain: Arc<Chain>,
     /// Place of its server in the document.
     place: usize,
 }
@@ -132,7 +141,12 @@ impl Snapshot {
                 (EntryState::Unknown | EntryState::Starting, Some(_)) => listed.pending.push(entry.name.clone()),
                 _ => {}
             }
-            let Some(binding) = entry.binding() else { continue };
+            // One that was not discovered has no chain, and no tools either.
+            let (Some(binding), Some(chain)) = (entry.binding(), &entry.chain) else { continue };
+            let connection = match &binding.server.origin {
+                Origin::Personal { connection } => Some(connection.clone()),
+                Origin::Deployment => None,
+            };
             for (index, tool) in entry.tools.tools.iter().enumerate() {
                 if by_name.get(&tool.name) != Some(&(place, index)) {
                     continue;
@@ -143,10 +157,12 @@ impl Snapshot {
                     raw_name: tool.raw_name.clone(),
                     tool: tool.tool.clone(),
                     repaired: tool.repaired.clone(),
+                    connection: connection.clone(),
                     routing: Arc::new(binding.server.routing_of(&tool.raw_name)),
                 });
-                let labels = Metrics::tool_labels(entry.name.as_str(), &tool.raw_name);
-                let target = Target { binding: binding.clone(), raw_name: tool.raw_name.clone(), labels, place };
+                let labels = Metrics::tool_labels(&binding.server, &tool.raw_name);
+                let (raw_name, chain) = (tool.raw_name.clone(), chain.clone());
+                let target = Target { binding: binding.clone(), raw_name, labels, chain, place };
                 targets.insert(tool.name.clone(), target);
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caribou_core::bounds;
-use caribou_core::config::{self, Document, IfMatch, Problem, Source};
+use caribou_core::config::{self, Document, InterceptorEntry, Problem, Source, UnsupportedInterceptors};
 use caribou_core::failure::Code;
 use caribou_core::launch::Allowlist;
 use caribou_ports::config_source::{ConfigSource, ConfigSourceError, ConfigText, ResetMark, Variables};
@@ -14,12 +14,12 @@ use serde_json::Map;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
-use super::edit::written;
+use super::edit::{Change, written};
 use super::in_force::{Configured, InForce};
 use super::reconcile::{reconciled, renewed};
 use super::stale::{StaleConfig, Staleness, first_of};
 use super::tell::tell;
-use crate::api::change_config::{ConfigChange, ConfigView};
+use crate::api::change_config::ConfigView;
 use crate::catalog::Catalog;
 use crate::error::VerbError;
 use crate::metrics::Metrics;
@@ -39,6 +39,8 @@ pub struct Configuration {
     pub file: PathBuf,
     /// Which programs a change may start (contract 3.1).
     pub allowlist: Allowlist,
+    /// What is done about interceptors that only a Python program can run.
+    pub unsupported: UnsupportedInterceptors,
 }
 
 #[derive(Clone)]
@@ -55,7 +57,7 @@ pub(crate) enum ConfigurationMessage {
     /// Look whether the document changed, and put it in force.
     Refresh { done: oneshot::Sender<()> },
     /// Replace the document and put it in force.
-    Change { change: ConfigChange, condition: IfMatch, done: oneshot::Sender<Result<ConfigView, VerbError>> },
+    Change { change: Change, done: oneshot::Sender<Result<ConfigView, VerbError>> },
     /// Show what is stored.
     Read { done: oneshot::Sender<Result<ConfigView, VerbError>> },
     /// Everything opened or found so far is out of date. Tells whether others that follow the document heard of it.
@@ -111,8 +113,8 @@ impl Actor for ConfigurationActor {
                 }
                 let _ = done.send(());
             }
-            ConfigurationMessage::Change { change, condition, done } => {
-                let _ = done.send(self.change(state, change, condition).await);
+            ConfigurationMessage::Change { change, done } => {
+                let _ = done.send(self.change(state, change).await);
             }
             ConfigurationMessage::Read { done } => {
                 let _ = done.send(self.read(state).await);
@@ -143,7 +145,7 @@ impl ConfigurationActor {
     /// followed as well (contract 5.7).
     async fn reset(&self, state: &mut ConfigurationState) -> bool {
         self.reload(state).await;
-        self.put_in_force(renewed(&self.in_force, self.in_force.entries())).await;
+        self.put_in_force(renewed(&self.in_force, self.in_force.entries()), &state.document.interceptors).await;
         let published = self.configuration.source.publish_reset().await;
         state.reset = self.configuration.source.reset_mark();
         published.unwrap_or_else(|error| {
@@ -157,7 +159,7 @@ impl ConfigurationActor {
         let mark = self.configuration.source.reset_mark();
         if mark.is_some() && mark != state.reset {
             state.reset = mark;
-            self.put_in_force(renewed(&self.in_force, self.in_force.entries())).await;
+            self.put_in_force(renewed(&self.in_force, self.in_force.entries()), &state.document.interceptors).await;
         }
     }
 
@@ -165,11 +167,10 @@ impl ConfigurationActor {
     async fn change(
         &self,
         state: &mut ConfigurationState,
-        change: ConfigChange,
-        condition: IfMatch,
+        Change { change, condition, launch_refused }: Change,
     ) -> Result<ConfigView, VerbError> {
         let Configuration { source, variables, file, allowlist, .. } = &self.configuration;
-        let edit = written(change, file, variables.clone(), allowlist.clone());
+        let edit = written(change, launch_refused, file, variables.clone(), allowlist.clone());
         let text = source.replace(condition, edit).await.map_err(not_done)?;
         match self.apply(state, &text).await {
             Ok(()) => view(&text).map_err(|error| {
@@ -203,24 +204,24 @@ impl ConfigurationActor {
     async fn apply(&self, state: &mut ConfigurationState, text: &ConfigText) -> Result<(), Vec<Problem>> {
         let source = Source { file: &text.file, text: &text.text };
         let variables = &*self.configuration.variables;
-        let document = config::parse(&source, &|name| variables(name))?;
+        let document = config::parse(&source, &|name| variables(name))?.accept(self.configuration.unsupported)?;
         tell(&document, &state.document.problems);
         let servers = document.servers.clone();
         // The chain of interceptors stands around every call: another one makes every server another one.
-        self.put_in_force(if document.interceptors == state.document.interceptors {
+        let servers = if document.interceptors == state.document.interceptors {
             reconciled(&self.in_force, servers)
         } else {
             renewed(&self.in_force, servers)
-        })
-        .await;
+        };
+        self.put_in_force(servers, &document.interceptors).await;
         state.document = document;
         self.stale.clear();
         Ok(())
     }
 
     /// The new generations first: from here on nothing opened under an old one serves a new call.
-    async fn put_in_force(&self, servers: Vec<Configured>) {
-        self.in_force.set(servers);
+    async fn put_in_force(&self, servers: Vec<Configured>, interceptors: &[InterceptorEntry]) {
+        self.in_force.set(servers, interceptors.to_vec());
         let (done, superseded) = oneshot::channel();
         let _ = self.router.registry.cast(RegistryMessage::Supersede { done });
         let _ = tokio::time::timeout(bounds::ROLE_ANSWER, superseded).await;

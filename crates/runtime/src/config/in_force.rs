@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use caribou_core::config::{ServerConfig, ServerEntry};
+use caribou_core::config::{InterceptorEntry, Secret, ServerConfig, ServerEntry};
 use caribou_core::ids::ServerName;
 
 /// Under which configuration a server's sessions were opened. Compared for equality only.
@@ -19,6 +19,8 @@ pub(crate) struct Generation(u64);
 pub(crate) struct Binding {
     pub(crate) server: Arc<ServerConfig>,
     pub(crate) generation: Generation,
+    /// The headers of a caller that a session is opened with; `None` = the configured ones are all.
+    pub(crate) headers: Option<Arc<[(String, Secret)]>>,
 }
 
 /// One server of the configuration in force.
@@ -32,29 +34,26 @@ impl Configured {
     /// The server and its generation, if it takes part.
     pub(crate) fn binding(&self) -> Option<Binding> {
         let server = self.entry.config.as_ref().ok().filter(|server| server.enabled)?;
-        Some(Binding { server: server.clone(), generation: self.generation })
+        Some(Binding { server: server.clone(), generation: self.generation, headers: None })
     }
 }
 
-/// All servers, in document order, and their generations by name.
+/// All servers, in document order, their generations by name, and what stands around their calls.
 #[derive(Default)]
 pub(crate) struct Servers {
     pub(crate) list: Vec<Configured>,
+    pub(crate) interceptors: Vec<InterceptorEntry>,
     generations: HashMap<ServerName, Generation>,
-}
-
-impl Servers {
-    /// Whether `server` takes part.
-    pub(crate) fn has(&self, server: &ServerName) -> bool {
-        self.generations.contains_key(server)
-    }
 }
 
 /// What is in force now. Written when the configuration changes or is reset, read by everybody.
 #[derive(Clone, Default)]
 pub(crate) struct InForce {
     servers: Arc<RwLock<Arc<Servers>>>,
+    /// The personal connections of all users that are held, by their runtime names.
+    personal: Arc<RwLock<HashMap<ServerName, Generation>>>,
     given: Arc<AtomicU64>,
+    renewals: Arc<AtomicU64>,
 }
 
 impl InForce {
@@ -63,11 +62,11 @@ impl InForce {
         Generation(self.given.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Puts these servers in force.
-    pub(crate) fn set(&self, list: Vec<Configured>) {
+    /// Puts these servers in force, with these interceptors around their calls.
+    pub(crate) fn set(&self, list: Vec<Configured>, interceptors: Vec<InterceptorEntry>) {
         let enabled = list.iter().filter(|configured| configured.binding().is_some());
         let generations = enabled.map(|configured| (configured.entry.name.clone(), configured.generation)).collect();
-        let servers = Arc::new(Servers { list, generations });
+        let servers = Arc::new(Servers { list, interceptors, generations });
         *self.servers.write().unwrap_or_else(PoisonError::into_inner) = servers;
     }
 
@@ -82,6 +81,44 @@ impl InForce {
 
     /// Whether `generation` is the one `server` stands under now.
     pub(crate) fn holds(&self, server: &ServerName, generation: Generation) -> bool {
-        self.get().generations.get(server) == Some(&generation)
+        let now = self.get().generations.get(server).copied();
+        now.or_else(|| self.personal().get(server).copied()) == Some(generation)
+    }
+
+    /// Whether `server` takes part.
+    pub(crate) fn has(&self, server: &ServerName) -> bool {
+        self.get().generations.contains_key(server) || self.personal().contains_key(server)
+    }
+
+    /// The part of one user: servers of its own, under generations of the same count.
+    pub(crate) fn of_user(&self) -> Self {
+        Self { servers: Arc::default(), ..self.clone() }
+    }
+
+    /// Puts a user's own servers in force, in its part of this. Those it had and has no more are not from here on.
+    pub(crate) fn set_personal(&self, list: Vec<Configured>) {
+        let mut personal = self.personal.write().unwrap_or_else(PoisonError::into_inner);
+        for before in &self.get().list {
+            personal.remove(&before.entry.name);
+        }
+        let enabled = list.iter().filter(|configured| configured.binding().is_some());
+        personal.extend(enabled.map(|configured| (configured.entry.name.clone(), configured.generation)));
+        // Under the same lock, so that of two changes at once the later one removes what the earlier one put here.
+        self.set(list, Vec::new());
+    }
+
+    /// Takes all personal connections out of force: nothing that was opened for them serves a new call.
+    pub(crate) fn renew_personal(&self) {
+        self.personal.write().unwrap_or_else(PoisonError::into_inner).clear();
+        self.renewals.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// How often that was done.
+    pub(crate) fn renewals(&self) -> u64 {
+        self.renewals.load(Ordering::Acquire)
+    }
+
+    fn personal(&self) -> RwLockReadGuard<'_, HashMap<ServerName, Generation>> {
+        self.personal.read().unwrap_or_else(PoisonError::into_inner)
     }
 }

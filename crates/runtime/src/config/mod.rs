@@ -13,5 +13,7 @@ mod tell;
 
 pub use actor::Configuration;
 pub(crate) use actor::{ConfigurationActor, ConfigurationDesk, ConfigurationMessage};
+pub(crate) use edit::{Change, LaunchRefused};
 pub(crate) use in_force::{Binding, Configured, Generation, InForce};
+pub(crate) use reconcile::reconciled;
 pub use stale::StaleConfig;

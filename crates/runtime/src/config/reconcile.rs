@@ -9,7 +9,7 @@ use super::in_force::{Configured, InForce};
 
 /// The next servers in force, in the order of the new document. Untouched ones stay the same objects; those whose
 /// connection changed get a generation never given out before.
-pub(super) fn reconciled(in_force: &InForce, document: Vec<ServerEntry>) -> Vec<Configured> {
+pub(crate) fn reconciled(in_force: &InForce, document: Vec<ServerEntry>) -> Vec<Configured> {
     let now = in_force.get();
     let known: HashMap<&ServerName, &Configured> =
         now.list.iter().map(|configured| (&configured.entry.name, configured)).collect();
@@ -28,7 +28,8 @@ pub(super) fn reconciled(in_force: &InForce, document: Vec<ServerEntry>) -> Vec<
     next.collect()
 }
 
-/// Every server under a new generation: nothing opened or found so far counts any more.
+/// Every server under a new generation, those of users too: nothing opened or found so far counts any more.
 pub(super) fn renewed(in_force: &InForce, servers: Vec<ServerEntry>) -> Vec<Configured> {
+    in_force.renew_personal();
     servers.into_iter().map(|entry| Configured { entry, generation: in_force.fresh() }).collect()
 }

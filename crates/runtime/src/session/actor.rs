@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::handle::{Handle, NotOpened, Waiter};
 use super::registry::RegistryMessage;
+use crate::oauth::Chains;
 use crate::start::Outside;
 use crate::survived::survived;
 
@@ -36,6 +37,7 @@ pub(super) struct Birth {
     pub(super) handle: Arc<Handle>,
     pub(super) registry: ActorRef<RegistryMessage>,
     pub(super) outside: Outside,
+    pub(super) chains: Chains,
     /// Children being brought up at once, over the whole replica.
     pub(super) spawns: Arc<Semaphore>,
     pub(super) deadline: Option<Instant>,
@@ -209,7 +211,11 @@ async fn open(birth: Birth, abandoned: watch::Receiver<bool>) -> Result<Arc<dyn 
         folder: folder(&birth).await?,
         timeout: left,
         abandoned: Box::pin(given_up(abandoned)),
-        credentials: Credentials::default(),
+        credentials: Credentials {
+            tokens: birth.chains.of(&server, server.is_personal())?,
+            is_token_optional: birth.handle.key.scope.is_catalog(),
+            headers: birth.handle.headers.as_deref().unwrap_or_default().to_vec(),
+        },
         watch_lists: birth.handle.key.scope.is_catalog() || server.transport.owns_process(),
         events: birth.events.clone(),
         server,

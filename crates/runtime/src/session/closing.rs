@@ -59,8 +59,7 @@ pub(super) fn close_scope(pool: &mut Pool, scope: &Scope, server: Option<&Server
 /// Closes what was opened under a configuration that is no longer in force, refuses whoever waits to open more of it
 /// (invariant G1), and forgets the servers that are gone with it (B1).
 pub(super) fn close_superseded(pool: &mut Pool, in_force: &InForce) {
-    let servers = in_force.get();
-    pool.forget_all_but(|server| servers.has(server));
+    pool.forget_all_but(|server| in_force.has(server));
     for waiting in &mut pool.waiting {
         if !in_force.holds(&waiting.binding.server.name, waiting.binding.generation) {
             refuse(std::mem::take(&mut waiting.waiters), &NotOpened::Superseded);

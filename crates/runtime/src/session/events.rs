@@ -18,7 +18,7 @@ impl Registry {
     /// Receives what the session behind `handle` tells on its own.
     pub(super) fn events(&self, handle: &Arc<Handle>) -> EventSink {
         let (handle, book) = (Arc::downgrade(handle), self.book.clone());
-        let (dirty, oddities) = (self.dirty.clone(), self.oddities.clone());
+        let (dirty, oddities, in_force) = (self.dirty.clone(), self.oddities.clone(), self.in_force.clone());
         Arc::new(move |event| {
             let Some(handle) = handle.upgrade() else { return };
             match event {
@@ -28,7 +28,10 @@ impl Registry {
                 }
                 SessionEvent::ToolsChanged => {}
             }
-            dirty.mark(&handle);
+            // Marks of servers that are gone would be taken off by nobody.
+            if in_force.holds(&handle.server.name, handle.generation) {
+                dirty.mark(&handle);
+            }
         })
     }
 }

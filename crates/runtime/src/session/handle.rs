@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use caribou_core::bounds::BRIEF_LIFE;
-use caribou_core::config::ServerConfig;
+use caribou_core::config::{Secret, ServerConfig};
 use caribou_core::ids::{Epoch, SessionKey};
 use caribou_ports::mcp::{CallError, Disconnect, OpenError, Session};
 use ractor::ActorRef;
@@ -25,6 +25,8 @@ pub(crate) struct Handle {
     pub(crate) server: Arc<ServerConfig>,
     /// The configuration it was opened under.
     pub(crate) generation: Generation,
+    /// The headers of a caller that it was opened with; they name whom it acts for.
+    pub(crate) headers: Option<Arc<[(String, Secret)]>>,
     pub(crate) opened_at: Instant,
     /// Set once, when the session goes live.
     live: OnceLock<Arc<dyn Session>>,
@@ -70,6 +72,7 @@ impl Handle {
             key,
             server: binding.server,
             generation: binding.generation,
+            headers: binding.headers,
             opened_at: Instant::now(),
             live: OnceLock::new(),
             live_since: OnceLock::new(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use caribou_core::backoff;
 use caribou_core::bounds::BRIEF_LIVES_REMEMBERED;
 use caribou_core::config::ServerConfig;
-use caribou_core::ids::{ServerName, SessionKey, UserId};
+use caribou_core::ids::{CredentialDigest, ServerName, SessionKey, UserId};
 use caribou_core::session::Occupancy;
 use caribou_ports::mcp::OpenError;
 use ractor::ActorRef;
@@ -39,9 +39,10 @@ pub(super) struct WaitingKey {
     pub(super) waiters: Vec<Waiter>,
 }
 
-/// What is left alone after failures: a server that does not come up, for all; one that comes up and ends before it
-/// answers, for the user it happened to. Users can bring that about themselves, and must not block others.
-type Blamed = (ServerName, Option<UserId>);
+/// What is left alone after failures: a server that does not come up, for all; one that refuses a credential, or comes
+/// up and ends before it answers, for the user and the credentials it happened to. Users can bring that about
+/// themselves, and must not block others (invariant P1).
+type Blamed = (ServerName, Option<(UserId, Option<CredentialDigest>)>);
 
 /// Failed starts in a row.
 struct Failing {
@@ -159,8 +160,11 @@ impl Pool {
     }
 
     /// Notes one more failed start in a row.
-    pub(super) fn failed(&mut self, server: &ServerName, error: OpenError) {
-        self.blame((server.clone(), None), error);
+    pub(super) fn failed(&mut self, key: &SessionKey, error: OpenError) {
+        match error {
+            OpenError::Denied(_) => self.blame(blamed_by_user(key), error),
+            error => self.blame((key.server.clone(), None), error),
+        }
     }
 
     /// Notes one more session in a row that ended before it answered anything.
@@ -198,5 +202,5 @@ impl Pool {
 }
 
 fn blamed_by_user(key: &SessionKey) -> Blamed {
-    (key.server.clone(), Some(key.scope.user.clone()))
+    (key.server.clone(), Some((key.scope.user.clone(), key.credential)))
 }

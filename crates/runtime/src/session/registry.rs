@@ -23,6 +23,7 @@ use super::pool::{Held, Kind, Pool};
 use crate::catalog::DirtyLists;
 use crate::config::{Binding, InForce};
 use crate::metrics::Metrics;
+use crate::oauth::Chains;
 use crate::options::Options;
 use crate::start::Outside;
 use crate::survived::survived;
@@ -35,6 +36,7 @@ pub(crate) type Directory = Arc<RwLock<HashMap<SessionKey, Arc<Handle>>>>;
 pub(crate) struct Registry {
     pub(crate) options: Options,
     pub(crate) outside: Outside,
+    pub(crate) chains: Chains,
     pub(crate) in_force: InForce,
     pub(crate) directory: Directory,
     pub(crate) book: Arc<Mutex<EpochBook>>,
@@ -140,6 +142,7 @@ impl Actor for Registry {
             }
             RegistryMessage::Supersede { done } => {
                 close_superseded(&mut state.pool, &self.in_force);
+                self.chains.keep(self.in_force.get().list.iter().map(|configured| &configured.entry));
                 let _ = done.send(());
             }
             RegistryMessage::Tally(reply) => {
@@ -228,6 +231,7 @@ impl Registry {
             handle: handle.clone(),
             registry: myself.clone(),
             outside: self.outside.clone(),
+            chains: self.chains.clone(),
             spawns: state.spawns.clone(),
             deadline,
             events: self.events(&handle),
@@ -263,7 +267,7 @@ impl Registry {
                 if let OpenError::Exited(disconnect) = &error {
                     state.pool.stderr.insert(handle.server.name.clone(), disconnect.stderr.clone());
                 }
-                state.pool.failed(&handle.server.name, error);
+                state.pool.failed(&handle.key, error);
             }
             None => {
                 if let Some(session) = handle.session() {

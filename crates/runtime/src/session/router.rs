@@ -1,11 +1,13 @@
 //! From a key to an admitted call: straight through the directory when the session is live, else by way of the
-//! registry.
+//! registry. Calls share a session only when user, thread and the credentials of their requests are equal (invariant
+//! P1).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use caribou_core::bounds;
 use caribou_core::config::ServerConfig;
+use caribou_core::credentials::{CallerHeaders, CredentialKey};
 use caribou_core::failure::Code;
 use caribou_core::ids::{Epoch, Scope, ServerName, SessionKey};
 use tokio::sync::oneshot;
@@ -27,20 +29,30 @@ pub(crate) struct Router {
     pub(crate) directory: Directory,
     pub(crate) registry: Role<RegistryMessage>,
     pub(crate) book: Arc<Mutex<EpochBook>>,
+    /// Tells the credentials of requests apart.
+    pub(crate) credentials: CredentialKey,
     pub(crate) options: Options,
 }
 
 impl Router {
-    /// One admitted call in the session of `scope` with `server`, opened if there is none.
-    pub(crate) async fn admit(&self, binding: &Binding, scope: &Scope) -> Result<Admitted, VerbError> {
+    /// One admitted call with these headers in the session of `scope` with `server`, opened if there is none.
+    pub(crate) async fn admit(
+        &self,
+        binding: &Binding,
+        scope: &Scope,
+        headers: &CallerHeaders,
+    ) -> Result<Admitted, VerbError> {
         let server = &binding.server;
-        let key = SessionKey { server: server.name.clone(), scope: scope.clone(), credential: None };
+        let credential = headers.digest(&self.credentials);
+        let key = SessionKey { server: server.name.clone(), scope: scope.clone(), credential };
         let live = self.find(&key).filter(|handle| handle.generation == binding.generation);
         match live.map(|handle| handle.admit()) {
             Some(Ok(admitted)) => return Ok(admitted),
             Some(Err(NotAdmitted::Busy)) => return Err(self.refusal(server, NotOpened::Busy)),
             Some(Err(NotAdmitted::Opening | NotAdmitted::Retired)) | None => {}
         }
+        let of_session = Some(headers.of_session()).filter(|headers| !headers.is_empty()).map(Into::into);
+        let binding = Binding { headers: of_session, ..binding.clone() };
         // The registry and the connector keep the server's own bound; this one only outlasts their teardown.
         let bring_up = server.session_init_timeout.unwrap_or(self.options.call_max);
         let bound = bring_up.saturating_add(bounds::SESSION_CLOSE * 2);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::fake::{Fake, call, remote, server, start};
+use crate::fake::{Fake, anybody, call, remote, server, start};
 use caribou_core::config::ServerEntry;
 use caribou_core::failure::Code;
 use caribou_core::ids::{Scope, ServerName};
@@ -13,7 +13,7 @@ use caribou_runtime::{Options, Runtime, ServerState};
 use futures::future::join_all;
 
 async fn names(runtime: &Runtime) -> Vec<String> {
-    runtime.list_tools(&Scope::new(None, None)).await.unwrap().tools.iter().map(|tool| tool.name.to_string()).collect()
+    runtime.list_tools(&anybody(), &Scope::new(None, None)).await.unwrap().tools.iter().map(|tool| tool.name.to_string()).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -21,8 +21,8 @@ async fn one_discovery_serves_all_who_ask_and_is_cached() {
     // Contract 5.3, reuse; 5.5, one discovery in flight.
     let fake = Arc::new(Fake::default());
     let runtime = start(&fake, vec![server("s", |_| ())], Options::default()).await;
-    let scope = Scope::new(None, None);
-    join_all((0..10).map(|_| runtime.list_tools(&scope))).await;
+    let (caller, scope) = (anybody(), Scope::new(None, None));
+    join_all((0..10).map(|_| runtime.list_tools(&caller, &scope))).await;
     names(&runtime).await;
     assert_eq!(fake.listed.load(Ordering::SeqCst), 1);
     assert_eq!(fake.alive.load(Ordering::SeqCst), 0, "a child started for a listing does not outlive it");
@@ -41,12 +41,12 @@ async fn bad_servers_hide_nothing_but_themselves_and_say_why() {
         server("good", |_| ()),
     ];
     let runtime = start(&fake, servers, Options::default()).await;
-    let listed = runtime.list_tools(&Scope::new(None, None)).await.unwrap();
+    let listed = runtime.list_tools(&anybody(), &Scope::new(None, None)).await.unwrap();
     assert!(listed.tools.iter().all(|tool| tool.server.as_str() == "good"));
     assert_eq!(listed.tools.len(), 7);
     assert_eq!(listed.pending, [ServerName::from("hang")]);
     assert!(listed.failed[0].1.contains("ImportError: fake"));
-    let states: Vec<ServerState> = runtime.servers().await.iter().map(|server| server.state).collect();
+    let states: Vec<ServerState> = runtime.servers(&anybody()).await.iter().map(|server| server.state).collect();
     use ServerState::{Disabled, Dropped, Failed, Ready, Starting};
     assert_eq!(states, [Starting, Failed, Dropped, Disabled, Ready]);
 }
@@ -82,7 +82,7 @@ async fn when_every_server_fails_the_listing_fails_and_is_tried_again() {
     let fake = Arc::new(Fake { failing: vec!["a", "b"], ..Fake::default() });
     let runtime = start(&fake, vec![server("a", |_| ()), server("b", |_| ())], Options::default()).await;
     for _ in 0..2 {
-        let error = runtime.list_tools(&Scope::new(None, None)).await.unwrap_err();
+        let error = runtime.list_tools(&anybody(), &Scope::new(None, None)).await.unwrap_err();
         assert_eq!(error.code, Code::Unavailable);
         assert!(error.detail.contains("`a`") && error.detail.contains("`b`"), "{error}");
     }
@@ -129,7 +129,7 @@ async fn a_remote_server_keeps_one_standing_session_for_the_catalogue_that_no_ca
     assert_eq!(fake.alive.load(Ordering::SeqCst), 1);
     runtime.call_tool(call("s_count", "t")).await.unwrap();
     assert_eq!(fake.alive.load(Ordering::SeqCst), 2);
-    assert_eq!(runtime.sessions().await.len(), 1);
+    assert_eq!(runtime.sessions(&anybody()).await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -139,9 +139,9 @@ async fn a_refresh_on_request_finds_what_was_never_announced() {
     names(&runtime).await;
     fake.tools.lock().unwrap().push("beta".into());
     assert!(!names(&runtime).await.contains(&"s_beta".to_owned()));
-    runtime.refresh_tools(Some(&ServerName::from("s"))).await.unwrap();
+    runtime.refresh_tools(&anybody(), Some(&ServerName::from("s"))).await.unwrap();
     assert!(names(&runtime).await.contains(&"s_beta".to_owned()));
-    let unknown = runtime.refresh_tools(Some(&ServerName::from("x"))).await.unwrap_err();
+    let unknown = runtime.refresh_tools(&anybody(), Some(&ServerName::from("x"))).await.unwrap_err();
     assert_eq!(unknown.code, Code::NotFound);
 }
 
@@ -162,7 +162,7 @@ async fn a_server_that_fails_later_loses_its_tools_and_its_neighbours_keep_their
     let runtime = start(&fake, vec![server("s", |_| ()), server("u", |_| ())], Options::default()).await;
     assert_eq!(names(&runtime).await.len(), 14);
     fake.down.store(true, Ordering::SeqCst);
-    runtime.refresh_tools(Some(&ServerName::from("s"))).await.unwrap();
+    runtime.refresh_tools(&anybody(), Some(&ServerName::from("s"))).await.unwrap();
     let left = names(&runtime).await;
     assert!(left.len() == 7 && left.iter().all(|name| name.starts_with("u_")), "{left:?}");
 }

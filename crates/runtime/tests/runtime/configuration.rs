@@ -11,7 +11,7 @@ use caribou_core::ids::Scope;
 use caribou_runtime::Options;
 use serde_json::json;
 
-use crate::fake::call;
+use crate::fake::{anybody, call};
 use crate::followed::{Setting, document};
 
 #[tokio::test(start_paused = true)]
@@ -19,12 +19,12 @@ async fn an_untouched_server_keeps_its_session_and_its_tool_objects() {
     // Contract 5.3, reuse; 4.4, connection change of one server.
     let setting = Setting::new(json!({"a": {"command": "a"}, "b": {"command": "b"}})).await;
     let before = setting.pids(&["a", "b"]).await;
-    let listed = setting.runtime.list_tools(&Scope::new(None, None)).await.unwrap();
+    let listed = setting.runtime.list_tools(&anybody(), &Scope::new(None, None)).await.unwrap();
     setting.memory.edit(document(&json!({"b": {"command": "other"}, "a": {"command": "a"}})));
     let after = setting.pids(&["a", "b"]).await;
     assert_eq!(before["a"], after["a"]);
     assert_ne!(before["b"], after["b"]);
-    let again = setting.runtime.list_tools(&Scope::new(None, None)).await.unwrap();
+    let again = setting.runtime.list_tools(&anybody(), &Scope::new(None, None)).await.unwrap();
     let of_a = |listed: &caribou_runtime::ListedTools| {
         listed.tools.iter().find(|tool| tool.server.as_str() == "a").unwrap().tool.clone()
     };
@@ -92,7 +92,7 @@ async fn a_change_of_interceptors_and_a_reset_touch_every_server() {
     setting.memory.edit(text);
     let second = setting.pids(&["a"]).await;
     assert_ne!(first, second);
-    setting.runtime.reset().await.unwrap();
+    setting.runtime.reset(&anybody()).await.unwrap();
     assert_ne!(setting.pids(&["a"]).await, second);
 }
 
@@ -116,7 +116,7 @@ async fn another_order_of_servers_is_another_order_of_tools_and_nothing_else() {
     let before = setting.pids(&["a", "b"]).await;
     let listed = setting.fake.listed.load(Ordering::SeqCst);
     let order = async || {
-        let listed = setting.runtime.list_tools(&Scope::new(None, None)).await.unwrap();
+        let listed = setting.runtime.list_tools(&anybody(), &Scope::new(None, None)).await.unwrap();
         let mut order: Vec<String> = listed.tools.iter().map(|tool| tool.server.to_string()).collect();
         order.dedup();
         order
@@ -134,13 +134,13 @@ async fn what_was_found_under_an_overtaken_document_is_not_shown() {
     let setting = Setting::new(json!({"a": {"command": "a"}})).await;
     let early = tokio::spawn({
         let runtime = setting.runtime.clone();
-        async move { runtime.list_tools(&Scope::new(None, None)).await }
+        async move { runtime.list_tools(&anybody(), &Scope::new(None, None)).await }
     });
     while setting.fake.opening.load(Ordering::SeqCst) == 0 {
         tokio::time::advance(Duration::from_millis(1)).await;
     }
     setting.memory.edit(document(&json!({"a": {"command": "other", "tool_name_prefix": false}})));
-    let shown = setting.runtime.list_tools(&Scope::new(None, None)).await.unwrap();
+    let shown = setting.runtime.list_tools(&anybody(), &Scope::new(None, None)).await.unwrap();
     assert!(shown.tools.iter().all(|tool| tool.name == tool.raw_name), "{:?}", shown.tools.len());
     let shown_early = early.await.unwrap().unwrap();
     assert!(shown_early.tools.iter().all(|tool| tool.name == tool.raw_name));
@@ -186,7 +186,7 @@ async fn a_call_that_waits_for_room_while_its_server_changes_is_told_so() {
     assert!(tokio::time::timeout(Duration::from_millis(100), &mut waiting).await.is_err());
     setting.memory.edit(document(&json!({"a": {"command": "other"}, "b": {"command": "b"}})));
     // The listing waits for `a`, which has no room either; a look at what is stored is enough.
-    let _ = setting.runtime.read_config().await.unwrap();
+    let _ = setting.runtime.read_config(&anybody()).await.unwrap();
     assert_eq!(waiting.await.map(|_| ()).unwrap_err().code, Code::ConfigChanged);
     assert!(!hanging.is_finished());
     hanging.abort();
@@ -205,7 +205,7 @@ async fn a_reset_does_not_wait_for_calls_in_flight() {
         tokio::time::advance(Duration::from_millis(1)).await;
     }
     let began = tokio::time::Instant::now();
-    setting.runtime.reset().await.unwrap();
+    setting.runtime.reset(&anybody()).await.unwrap();
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     assert_ne!(setting.pids(&["a"]).await, before);
     assert_eq!(hanging.await.unwrap().unwrap_err().code, Code::OutcomeUnknown);

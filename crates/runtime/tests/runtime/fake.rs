@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use caribou_core::config::{Remote, ServerConfig, ServerEntry, Source, Transport, parse};
+use caribou_core::config::{Remote, Secret, ServerConfig, ServerEntry, Source, Transport, parse};
 use caribou_core::era::Era;
 use caribou_core::ids::{BootId, RequestId, Scope, ServerName};
 use caribou_ports::BoxFuture;
@@ -18,6 +18,9 @@ use caribou_runtime::{CallTool, Caller, Door, Options, RequestSecrets, Runtime, 
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
+
+/// The value of a header that no server accepts.
+pub(crate) const REFUSED: &str = "Bearer refused";
 
 /// What the fake does, and what it saw.
 pub(crate) struct Fake {
@@ -42,9 +45,13 @@ pub(crate) struct Fake {
     pub(crate) opening: AtomicUsize,
     pub(crate) most_opening: AtomicUsize,
     pub(crate) listed: AtomicUsize,
+    /// Of these, in sessions with headers of a caller.
+    pub(crate) listed_with_headers: AtomicUsize,
     pub(crate) calls: AtomicUsize,
     pub(crate) cancelled: AtomicUsize,
     pub(crate) sinks: Mutex<Vec<(String, EventSink)>>,
+    /// What calls reached a server, in order.
+    pub(crate) sent: Mutex<Vec<Sent>>,
     /// The next call of `reopen` tells that the session was lost and opened anew.
     pub(crate) reopen: AtomicBool,
 }
@@ -67,12 +74,29 @@ impl Default for Fake {
             opening: AtomicUsize::new(0),
             most_opening: AtomicUsize::new(0),
             listed: AtomicUsize::new(0),
+            listed_with_headers: AtomicUsize::new(0),
             calls: AtomicUsize::new(0),
             cancelled: AtomicUsize::new(0),
             sinks: Mutex::default(),
+            sent: Mutex::default(),
             reopen: AtomicBool::new(false),
         }
     }
+}
+
+/// One call as it reached a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) arguments: Option<String>,
+    /// Of the call alone.
+    pub(crate) headers: Vec<(String, String)>,
+    /// Of every request of the session.
+    pub(crate) session_headers: Vec<(String, String)>,
+    pub(crate) meta: Vec<(String, String)>,
+}
+
+fn exposed(headers: &[(String, Secret)]) -> Vec<(String, String)> {
+    headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect()
 }
 
 impl Fake {
@@ -111,6 +135,8 @@ impl Connector for FakeConnector {
             let unlucky = unlucky || fake.down.load(Ordering::SeqCst);
             let failed = failed
                 .or_else(|| (unlucky || fake.failing.contains(&name.as_str())).then(|| OpenError::Exited(died())));
+            let is_refused = request.credentials.headers.iter().any(|(_, value)| value.expose() == REFUSED);
+            let failed = failed.or_else(|| is_refused.then(|| OpenError::Denied(format!("server `{name}` says no"))));
             if let Some(error) = failed {
                 tokio::time::sleep(fake.close_takes).await;
                 fake.alive.fetch_sub(1, Ordering::SeqCst);
@@ -121,6 +147,7 @@ impl Connector for FakeConnector {
             let session = FakeSession {
                 fake,
                 events: request.events,
+                headers: exposed(&request.credentials.headers),
                 count: AtomicU64::new(0),
                 end,
                 closed: Arc::new(AtomicBool::new(false)),
@@ -145,6 +172,7 @@ fn died() -> Disconnect {
 struct FakeSession {
     fake: Arc<Fake>,
     events: EventSink,
+    headers: Vec<(String, String)>,
     count: AtomicU64,
     end: watch::Sender<Option<Disconnect>>,
     closed: Arc<AtomicBool>,
@@ -159,6 +187,12 @@ impl Session for FakeSession {
     fn call_tool(&self, call: ToolCall) -> BoxFuture<'_, Result<Box<RawValue>, CallError>> {
         Box::pin(async move {
             self.fake.calls.fetch_add(1, Ordering::SeqCst);
+            self.fake.sent.lock().unwrap().push(Sent {
+                arguments: call.arguments.as_ref().map(|arguments| arguments.get().to_owned()),
+                headers: exposed(&call.headers),
+                session_headers: self.headers.clone(),
+                meta: call.meta.iter().map(|(name, value)| (name.clone(), value.get().to_owned())).collect(),
+            });
             let mut dropped = Dropped(Some(self.fake.clone()));
             let answer = match &*call.name {
                 "hang" => {
@@ -203,6 +237,7 @@ impl Session for FakeSession {
     fn list_tools(&self) -> BoxFuture<'_, Result<ToolListing, CallError>> {
         Box::pin(async move {
             self.fake.listed.fetch_add(1, Ordering::SeqCst);
+            self.fake.listed_with_headers.fetch_add(usize::from(!self.headers.is_empty()), Ordering::SeqCst);
             let names = self.fake.tools.lock().unwrap().clone();
             let tools = names.iter().map(|n| Arc::from(raw(&format!(r#"{{"name":"{n}","inputSchema":{{}}}}"#))));
             Ok(ToolListing { tools: tools.collect(), warnings: Vec::new() })
@@ -269,12 +304,17 @@ pub(crate) async fn start(fake: &Arc<Fake>, servers: Vec<ServerEntry>, options: 
     Runtime::start(servers, options, Arc::new(FakeConnector(fake.clone())), BootId::from("boot")).await.unwrap()
 }
 
+/// Whoever calls while identity is off.
+pub(crate) fn anybody() -> Caller {
+    Caller::local(Door::Library)
+}
+
 /// A call of `name` in `thread`.
 pub(crate) fn call(name: &str, thread: &str) -> CallTool {
     CallTool {
         name: name.into(),
         arguments: None,
-        caller: Caller::local(Door::Library),
+        caller: anybody(),
         secrets: RequestSecrets::default(),
         run_id: None,
         tool_call_id: None,

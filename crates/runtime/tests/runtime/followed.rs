@@ -13,7 +13,8 @@ use caribou_ports::config_source::{ConfigSource, ConfigSourceError, ConfigText, 
 use caribou_runtime::{Configuration, Options, Outside, Runtime};
 use serde_json::{Value, json};
 
-use crate::fake::{Fake, FakeConnector, call};
+use crate::fake::{Fake, FakeConnector, anybody, call};
+use crate::intercepted::Scripts;
 
 /// A document in memory.
 #[derive(Default)]
@@ -66,6 +67,7 @@ impl ConfigSource for Memory {
 pub(crate) struct Setting {
     pub(crate) fake: Arc<Fake>,
     pub(crate) memory: Arc<Memory>,
+    pub(crate) interceptors: Arc<Scripts>,
     pub(crate) runtime: Runtime,
 }
 
@@ -75,6 +77,11 @@ impl Setting {
     }
 
     pub(crate) async fn with(servers: Value, options: Options) -> Self {
+        Self::within(servers, options, |outside| outside).await
+    }
+
+    /// With more of the world than servers and a document.
+    pub(crate) async fn within(servers: Value, options: Options, world: impl FnOnce(Outside) -> Outside) -> Self {
         let fake = Arc::new(Fake::default());
         let memory = Arc::new(Memory::default());
         memory.edit(document(&servers));
@@ -87,12 +94,17 @@ impl Setting {
             document: parsed.clone(),
             file: stored.file.clone(),
             allowlist: Allowlist::default(),
+            unsupported: Default::default(),
         };
-        let outside =
-            Outside { configuration: Some(configuration), ..Outside::from(Arc::new(FakeConnector(fake.clone()))) };
+        let interceptors = Arc::new(Scripts::default());
+        let outside = Outside {
+            configuration: Some(configuration),
+            interceptors: Some(interceptors.clone()),
+            ..Outside::from(Arc::new(FakeConnector(fake.clone())))
+        };
         let boot = BootId::from("boot");
-        let runtime = Runtime::start(parsed.servers, options, outside, boot).await.unwrap();
-        Self { fake, memory, runtime }
+        let runtime = Runtime::start(parsed.servers, options, world(outside), boot).await.unwrap();
+        Self { fake, memory, interceptors, runtime }
     }
 
     /// Opens one session with each server, and says which child answers.
@@ -107,7 +119,7 @@ impl Setting {
     }
 
     pub(crate) async fn servers_shown(&self) -> BTreeSet<String> {
-        let listed = self.runtime.list_tools(&Scope::new(None, None)).await.unwrap();
+        let listed = self.runtime.list_tools(&anybody(), &Scope::new(None, None)).await.unwrap();
         listed.tools.iter().map(|tool| tool.server.to_string()).collect()
     }
 }

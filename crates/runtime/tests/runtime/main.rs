@@ -2,10 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "an unwrap that fails fails its test")]
 
+mod audit;
 mod catalog;
 mod configuration;
+mod credentials;
 mod fake;
 mod followed;
+mod intercepted;
+mod interceptors;
+mod oauth;
+mod permissions;
+mod personal;
 mod races;
 mod random_edits;
 mod sessions;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::fake::{Fake, call, server, start};
+use crate::fake::{Fake, anybody, call, server, start};
 use caribou_core::failure::Code;
 use caribou_core::ids::{Scope, ServerName};
 use caribou_runtime::{Options, Runtime};
@@ -15,7 +15,7 @@ use futures::future::join_all;
 async fn discovered(fake: &Arc<Fake>, options: Options) -> Runtime {
     let servers = vec![server("s", |s| s.session_init_timeout = Some(Duration::from_secs(2)))];
     let runtime = start(fake, servers, options).await;
-    runtime.list_tools(&Scope::new(None, None)).await.unwrap();
+    runtime.list_tools(&anybody(), &Scope::new(None, None)).await.unwrap();
     runtime
 }
 
@@ -30,7 +30,7 @@ async fn failure(runtime: &Runtime, tool: &str, thread: &str) -> (Code, String) 
 
 async fn threads(runtime: &Runtime) -> Vec<String> {
     let mut threads: Vec<String> =
-        runtime.sessions().await.iter().map(|session| session.scope.thread.to_string()).collect();
+        runtime.sessions(&anybody()).await.iter().map(|session| session.scope.thread.to_string()).collect();
     threads.sort();
     threads
 }
@@ -106,9 +106,9 @@ async fn closing_the_session_with_one_server_leaves_its_siblings() {
         runtime.call_tool(call(tool, thread)).await.unwrap();
     }
     let scope = Scope::new(Some("ann"), Some("t"));
-    assert_eq!(runtime.close_sessions(&scope, Some(&ServerName::from("s"))).await.unwrap(), 1);
+    assert_eq!(runtime.close_sessions(&anybody(), &scope, Some(&ServerName::from("s"))).await.unwrap(), 1);
     let mut left: Vec<_> =
-        runtime.sessions().await.iter().map(|session| format!("{} {}", session.server, session.scope)).collect();
+        runtime.sessions(&anybody()).await.iter().map(|session| format!("{} {}", session.server, session.scope)).collect();
     left.sort();
     assert_eq!(left, ["s ann:v", "u ann:t"]);
 }

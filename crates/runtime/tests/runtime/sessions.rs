@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::fake::{Fake, call, server, start};
+use crate::fake::{Fake, anybody, call, server, start};
 use caribou_core::failure::Code;
 use caribou_core::ids::Scope;
 use caribou_runtime::{CallTool, Options, Runtime};
@@ -19,7 +19,7 @@ async fn concurrent_first_calls_of_one_thread_share_one_session() {
     // Contract 4.2, point 4.
     let fake = Arc::new(Fake { open_takes: Duration::from_secs(1), ..Fake::default() });
     let runtime = start(&fake, vec![server("s", |_| ())], Options::default()).await;
-    runtime.list_tools(&Scope::new(None, None)).await.unwrap();
+    runtime.list_tools(&anybody(), &Scope::new(None, None)).await.unwrap();
     let before = fake.opened.load(Ordering::SeqCst);
     let calls = join_all((0..20).map(|_| runtime.call_tool(call("s_count", "t")))).await;
     assert!(calls.iter().all(Result::is_ok));
@@ -42,7 +42,7 @@ async fn the_limit_is_never_passed_and_everybody_is_served_within_the_bring_up_b
     let fake = Arc::new(Fake { open_takes: Duration::from_millis(500), ..Fake::default() });
     let options = Options { max_live_sessions: 4, ..Options::default() };
     let runtime = start(&fake, vec![server("s", |_| ())], options).await;
-    runtime.list_tools(&Scope::new(None, None)).await.unwrap();
+    runtime.list_tools(&anybody(), &Scope::new(None, None)).await.unwrap();
     let threads: Vec<String> = (0..100).map(|n| format!("t{n}")).collect();
     let calls = join_all(threads.iter().map(|thread| runtime.call_tool(call("s_count", thread)))).await;
     assert_eq!(calls.iter().filter(|c| c.is_ok()).count(), 100);
@@ -55,7 +55,7 @@ async fn failed_bring_ups_leak_no_place() {
     let fake = Arc::new(Fake { fail_every: 3, ..Fake::default() });
     let options = Options { max_live_sessions: 4, ..Options::default() };
     let runtime = start(&fake, vec![server("s", |_| ())], options).await;
-    runtime.list_tools(&Scope::new(None, None)).await.unwrap();
+    runtime.list_tools(&anybody(), &Scope::new(None, None)).await.unwrap();
     let threads: Vec<String> = (0..60).map(|n| format!("t{n}")).collect();
     let calls = join_all(threads.iter().map(|thread| runtime.call_tool(call("s_count", thread)))).await;
     assert!(calls.iter().any(Result::is_err) && calls.iter().any(Result::is_ok));
@@ -75,7 +75,7 @@ async fn children_are_brought_up_only_so_many_at_once() {
     let fake = Arc::new(Fake { open_takes: Duration::from_secs(1), ..Fake::default() });
     let options = Options { max_spawns: 3, ..Options::default() };
     let runtime = start(&fake, vec![server("s", |_| ())], options).await;
-    runtime.list_tools(&Scope::new(None, None)).await.unwrap();
+    runtime.list_tools(&anybody(), &Scope::new(None, None)).await.unwrap();
     let threads: Vec<String> = (0..20).map(|n| format!("t{n}")).collect();
     let calls = join_all(threads.iter().map(|thread| runtime.call_tool(call("s_count", thread)))).await;
     assert!(calls.iter().all(Result::is_ok));
@@ -89,7 +89,7 @@ async fn a_session_with_a_call_in_flight_is_not_evicted_and_a_full_pool_is_busy_
     let options = Options { max_live_sessions: 1, ..Options::default() };
     let servers = vec![server("s", |s| s.session_init_timeout = Some(Duration::from_secs(2)))];
     let runtime = start(&fake, servers, options).await;
-    runtime.list_tools(&Scope::new(None, None)).await.unwrap();
+    runtime.list_tools(&anybody(), &Scope::new(None, None)).await.unwrap();
     let held = tokio::spawn({
         let runtime = runtime.clone();
         async move { runtime.call_tool(call("s_hang", "a")).await.map(|_| ()) }
@@ -178,9 +178,9 @@ async fn idle_sessions_are_reaped_and_the_thread_is_told_of_the_restart() {
     let fake = Arc::new(Fake::default());
     let runtime = start(&fake, vec![server("s", |_| ())], Options::default()).await;
     text(&runtime, "s_count", "t").await;
-    assert_eq!(runtime.sessions().await.len(), 1);
+    assert_eq!(runtime.sessions(&anybody()).await.len(), 1);
     tokio::time::advance(Duration::from_secs(31 * 60)).await;
-    while !runtime.sessions().await.is_empty() {
+    while !runtime.sessions(&anybody()).await.is_empty() {
         tokio::time::advance(Duration::from_secs(1)).await;
     }
     assert_eq!(fake.alive.load(Ordering::SeqCst), 0);
@@ -198,13 +198,13 @@ async fn closing_a_scope_closes_its_live_and_opening_sessions_and_no_others() {
         let runtime = runtime.clone();
         async move { runtime.call_tool(call("u_count", "mine")).await.map(|_| ()) }
     });
-    while runtime.sessions().await.len() < 3 {
+    while runtime.sessions(&anybody()).await.len() < 3 {
         tokio::time::advance(Duration::from_millis(1)).await;
     }
-    let closed = runtime.close_sessions(&Scope::new(Some("ann"), Some("mine")), None).await.unwrap();
+    let closed = runtime.close_sessions(&anybody(), &Scope::new(Some("ann"), Some("mine")), None).await.unwrap();
     assert_eq!(closed, 2);
     assert_eq!(opening.await.unwrap().unwrap_err().code, Code::SessionEnded);
-    let left = runtime.sessions().await;
+    let left = runtime.sessions(&anybody()).await;
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].scope.thread.as_str(), "other");
 }
@@ -228,7 +228,7 @@ async fn a_server_that_keeps_failing_is_left_alone_for_growing_whiles() {
 async fn sessions_that_end_before_any_answer_count_as_failed_starts_for_their_user_alone() {
     let fake = Arc::new(Fake::default());
     let runtime = start(&fake, vec![server("s", |_| ())], Options::default()).await;
-    runtime.list_tools(&Scope::new(None, None)).await.unwrap();
+    runtime.list_tools(&anybody(), &Scope::new(None, None)).await.unwrap();
     let opened = fake.opened.load(Ordering::SeqCst);
     for thread in 0..15 {
         let error = runtime.call_tool(call("s_die", &thread.to_string())).await.map(|_| ()).unwrap_err();
@@ -250,7 +250,7 @@ async fn a_bring_up_that_queued_its_time_away_does_not_blame_its_server() {
     let options = Options { max_spawns: 2, ..Options::default() };
     let bound = Some(Duration::from_secs(5));
     let runtime = start(&fake, vec![server("s", |s| s.session_init_timeout = bound)], options).await;
-    runtime.list_tools(&Scope::new(None, None)).await.unwrap();
+    runtime.list_tools(&anybody(), &Scope::new(None, None)).await.unwrap();
     let threads: Vec<String> = (0..40).map(|n| format!("t{n}")).collect();
     let calls = join_all(threads.iter().map(|thread| runtime.call_tool(call("s_count", thread)))).await;
     let refused: Vec<_> = calls.into_iter().filter_map(Result::err).collect();
@@ -262,7 +262,7 @@ async fn a_bring_up_that_queued_its_time_away_does_not_blame_its_server() {
 async fn a_call_whose_time_is_up_before_it_could_be_sent_says_so() {
     let fake = Arc::new(Fake { open_takes: Duration::from_secs(2), hanging: vec!["hang"], ..Fake::default() });
     let runtime = start(&fake, vec![server("s", |_| ()), server("hang", |_| ())], Options::default()).await;
-    runtime.list_tools(&Scope::new(None, None)).await.unwrap();
+    runtime.list_tools(&anybody(), &Scope::new(None, None)).await.unwrap();
     for tool in ["s_count", "hang_count"] {
         let mut short = call(tool, "t");
         short.timeout = Some(Duration::from_secs(1));

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::fake::{Fake, FakeConnector, call, remote, server, start};
+use crate::fake::{Fake, FakeConnector, anybody, call, remote, server, start};
 use caribou_core::config::{Routing, RoutingMode, ServerConfig, ToolOverride};
 use caribou_core::failure::Code;
 use caribou_core::guardrails::{Guardrails, Written};
@@ -64,7 +64,7 @@ fn names<'n>(names: impl IntoIterator<Item = &'n Arc<str>>) -> Vec<&'n str> {
 }
 
 async fn list(runtime: &Runtime, thread: &str) -> ListedTools {
-    runtime.list_tools(&scope(thread)).await.unwrap()
+    runtime.list_tools(&anybody(), &scope(thread)).await.unwrap()
 }
 
 async fn refused(runtime: &Runtime, tool: &str, thread: &str) -> String {
@@ -105,8 +105,8 @@ async fn where_nothing_is_deferred_there_is_no_search_and_every_tool_may_be_call
     for runtime in [&runtime, &empty] {
         let listed = list(runtime, "t").await;
         assert_eq!((listed.deferred.len(), listed.catalog), (0, None));
-        assert_eq!(runtime.search_tools(&scope("t"), "a").await.unwrap_err().code, Code::NotFound);
-        let promoted = runtime.promote_tools(&scope("t"), "orders").await.unwrap();
+        assert_eq!(runtime.search_tools(&anybody(), &scope("t"), "a").await.unwrap_err().code, Code::NotFound);
+        let promoted = runtime.promote_tools(&anybody(), &scope("t"), "orders").await.unwrap();
         assert_eq!((promoted.names.len(), promoted.catalog), (0, None));
     }
     assert!(runtime.call_tool(call("s_a", "t")).await.is_ok());
@@ -124,14 +124,14 @@ async fn a_deferred_tool_is_refused_until_its_thread_has_fetched_it() {
     assert!(detail.contains("`s_a`") && detail.contains("tool_search"), "{detail}");
     assert_eq!(fake.calls.load(Ordering::SeqCst), 0);
 
-    let found = runtime.search_tools(&scope("t"), "select:s_a").await.unwrap();
+    let found = runtime.search_tools(&anybody(), &scope("t"), "select:s_a").await.unwrap();
     assert_eq!(found.tools[0].tool.get(), r#"{"name":"a","inputSchema":{}}"#);
     assert_eq!(Some(found.catalog), listed.catalog);
     assert!(runtime.call_tool(call("s_a", "t")).await.is_ok());
     assert_eq!(names(&list(&runtime, "t").await.deferred), ["s_b"]);
     refused(&runtime, "s_b", "t").await;
     refused(&runtime, "s_a", "other").await;
-    let bob = runtime.list_tools(&Scope::new(Some("bob"), Some("t"))).await.unwrap();
+    let bob = runtime.list_tools(&anybody(), &Scope::new(Some("bob"), Some("t"))).await.unwrap();
     assert_eq!(bob.deferred.len(), 2);
 }
 
@@ -140,11 +140,11 @@ async fn what_finds_nothing_promotes_nothing_and_an_endless_query_is_refused() {
     // Contract 9.4, no match.
     let runtime = start(&with_tools(&["a"]), vec![server("s", |_| ())], deferring()).await;
     for query in ["", " ", "+", "nothing like it", "select:a"] {
-        assert!(runtime.search_tools(&scope("t"), query).await.unwrap().tools.is_empty(), "{query}");
+        assert!(runtime.search_tools(&anybody(), &scope("t"), query).await.unwrap().tools.is_empty(), "{query}");
     }
     assert_eq!(list(&runtime, "t").await.deferred.len(), 1);
     let endless = "a".repeat(5_000);
-    assert_eq!(runtime.search_tools(&scope("t"), &endless).await.unwrap_err().code, Code::Invalid);
+    assert_eq!(runtime.search_tools(&anybody(), &scope("t"), &endless).await.unwrap_err().code, Code::Invalid);
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,12 +152,12 @@ async fn promotions_of_another_catalogue_do_not_count() {
     // Contract 9.3, promotion state.
     let fake = with_tools(&["a"]);
     let runtime = start(&fake, vec![server("s", |_| ())], deferring()).await;
-    let before = runtime.search_tools(&scope("t"), "select:s_a").await.unwrap().catalog;
+    let before = runtime.search_tools(&anybody(), &scope("t"), "select:s_a").await.unwrap().catalog;
     fake.tools.lock().unwrap().push("b".into());
-    runtime.refresh_tools(Some(&ServerName::from("s"))).await.unwrap();
+    runtime.refresh_tools(&anybody(), Some(&ServerName::from("s"))).await.unwrap();
     assert_eq!(names(&list(&runtime, "t").await.deferred), ["s_a", "s_b"]);
     refused(&runtime, "s_a", "t").await;
-    let after = runtime.search_tools(&scope("t"), "select:s_b").await.unwrap().catalog;
+    let after = runtime.search_tools(&anybody(), &scope("t"), "select:s_b").await.unwrap().catalog;
     assert_ne!(before, after);
     assert_eq!(names(&list(&runtime, "t").await.deferred), ["s_a"]);
 }
@@ -168,13 +168,13 @@ async fn a_users_words_promote_the_best_tools_and_searches_add_to_them() {
     let options = Options { auto_promote_top_k: 1, ..deferring() };
     let runtime = start(&with_tools(&["a", "b", "c", "d"]), vec![server("s", routed)], options).await;
     for silent in ["", "nothing of the kind"] {
-        assert!(runtime.promote_tools(&scope("t"), silent).await.unwrap().names.is_empty());
+        assert!(runtime.promote_tools(&anybody(), &scope("t"), silent).await.unwrap().names.is_empty());
     }
-    let promoted = runtime.promote_tools(&scope("t"), "Where are my ORDERS?").await.unwrap();
+    let promoted = runtime.promote_tools(&anybody(), &scope("t"), "Where are my ORDERS?").await.unwrap();
     assert_eq!(names(&promoted.names), ["s_b"]);
     assert_eq!(promoted.catalog, list(&runtime, "t").await.catalog);
     assert!(runtime.call_tool(call("s_b", "t")).await.is_ok(), "without any search");
-    runtime.search_tools(&scope("t"), "select:s_d").await.unwrap();
+    runtime.search_tools(&anybody(), &scope("t"), "select:s_d").await.unwrap();
     assert_eq!(names(&list(&runtime, "t").await.deferred), ["s_a", "s_c"]);
 }
 
@@ -183,19 +183,19 @@ async fn the_prompt_lists_deferred_names_before_the_hints() {
     // Contract 9.2 and 9.3, prompt.
     let servers = || vec![server("s", routed)];
     let runtime = start(&with_tools(&["b", "a", "c"]), servers(), deferring()).await;
-    let text = runtime.prompt_section().await.unwrap();
+    let text = runtime.prompt_section(&anybody()).await.unwrap();
     let listed = "<available-deferred-tools>\ns_a\ns_b\ns_c\n</available-deferred-tools>\n\n<mcp_routing_hints>\n";
     assert!(text.starts_with(listed), "{text}");
     assert!(text.find("orders, or invoices:").unwrap() < text.find("orders:").unwrap(), "{text}");
     assert!(text.contains("`tool_search` to fetch `s_a`") && text.ends_with("</mcp_routing_hints>"), "{text}");
 
-    let plain = start(&with_tools(&["a"]), servers(), Options::default()).await.prompt_section().await.unwrap();
+    let plain = start(&with_tools(&["a"]), servers(), Options::default()).await.prompt_section(&anybody()).await.unwrap();
     assert_eq!(
         plain,
         "<mcp_routing_hints>\nWhen the user's request involves orders:\n  prefer `s_a`.\n</mcp_routing_hints>"
     );
     let silent = start(&with_tools(&["c"]), servers(), Options::default()).await;
-    assert_eq!(silent.prompt_section().await.unwrap(), "");
+    assert_eq!(silent.prompt_section(&anybody()).await.unwrap(), "");
 }
 
 #[tokio::test(start_paused = true)]
@@ -207,9 +207,9 @@ async fn guardrails_keep_a_tool_from_every_call_list_search_and_prompt() {
     let listed = list(&runtime, "t").await;
     assert_eq!((names(&listed.denied), names(&listed.deferred)), (vec!["s_b"], vec!["s_a"]));
     assert!(listed.tools.iter().all(|tool| &*tool.name == "s_a"));
-    assert!(runtime.search_tools(&scope("t"), "select:s_b").await.unwrap().tools.is_empty());
-    assert!(runtime.promote_tools(&scope("t"), "invoices").await.unwrap().names.is_empty());
-    assert!(!runtime.prompt_section().await.unwrap().contains("s_b"));
+    assert!(runtime.search_tools(&anybody(), &scope("t"), "select:s_b").await.unwrap().tools.is_empty());
+    assert!(runtime.promote_tools(&anybody(), &scope("t"), "invoices").await.unwrap().names.is_empty());
+    assert!(!runtime.prompt_section(&anybody()).await.unwrap().contains("s_b"));
     let detail = refused(&runtime, "s_b", "t").await;
     assert!(detail.contains("`s_b`") && detail.contains("denied_tools"), "{detail}");
     assert_eq!(fake.calls.load(Ordering::SeqCst), 0);
@@ -225,7 +225,7 @@ async fn guardrails_that_leave_nothing_leave_no_search_and_start_no_server_for_a
     assert_eq!(fake.opened.load(Ordering::SeqCst), 0);
     let listed = list(&runtime, "t").await;
     assert!(listed.tools.is_empty() && listed.catalog.is_none());
-    assert_eq!(runtime.search_tools(&scope("t"), "a").await.unwrap_err().code, Code::NotFound);
+    assert_eq!(runtime.search_tools(&anybody(), &scope("t"), "a").await.unwrap_err().code, Code::NotFound);
 }
 
 /// Promotions that outlive a replica, in a store that can be away.
@@ -269,7 +269,7 @@ async fn stored(store: &Arc<Shared>, options: Options) -> Runtime {
 #[tokio::test(start_paused = true)]
 async fn a_promotion_counts_on_a_replica_that_has_just_started() {
     let store = Arc::default();
-    stored(&store, deferring()).await.search_tools(&scope("t"), "select:s_a").await.unwrap();
+    stored(&store, deferring()).await.search_tools(&anybody(), &scope("t"), "select:s_a").await.unwrap();
     let fresh = stored(&store, deferring()).await;
     assert!(fresh.call_tool(call("s_a", "t")).await.is_ok(), "although only one of its servers was known");
     refused(&fresh, "other_a", "t").await;
@@ -281,12 +281,12 @@ async fn without_its_store_a_replica_that_defers_says_so_and_any_other_goes_on()
     let deferring = stored(&store, deferring()).await;
     let plain = stored(&store, Options::default()).await;
     let called = deferring.call_tool(call("s_a", "t")).await.map(|_| ()).unwrap_err();
-    let listed = deferring.list_tools(&scope("t")).await.unwrap_err();
-    let searched = deferring.search_tools(&scope("t"), "a").await.unwrap_err();
+    let listed = deferring.list_tools(&anybody(), &scope("t")).await.unwrap_err();
+    let searched = deferring.search_tools(&anybody(), &scope("t"), "a").await.unwrap_err();
     for error in [called, listed, searched] {
         assert_eq!(error.code, Code::Unavailable);
         assert!(error.detail.contains("it is away"), "{error}");
     }
     assert!(plain.call_tool(call("s_a", "t")).await.is_ok());
-    assert!(plain.list_tools(&scope("t")).await.is_ok());
+    assert!(plain.list_tools(&anybody(), &scope("t")).await.is_ok());
 }

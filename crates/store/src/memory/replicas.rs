@@ -1,11 +1,12 @@
 //! Lives of replicas, on record.
 
 use std::sync::PoisonError;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use caribou_core::ids::BootId;
+use caribou_core::task::SnapshotFingerprint;
 use caribou_ports::BoxFuture;
-use caribou_ports::store::{Replica, ReplicaState, Replicas, StoreError, StoredReplica};
+use caribou_ports::store::{Renewal, Renewed, Replica, ReplicaState, Replicas, StoreError, StoredReplica};
 
 use super::Memory;
 
@@ -15,15 +16,50 @@ pub(super) struct Life {
     replica: Replica,
     began: Instant,
     state: ReplicaState,
+    renewals: i64,
+    lease_until: Instant,
+    configurations: Vec<SnapshotFingerprint>,
+}
+
+impl Memory {
+    /// Whether this life is known to have ended.
+    pub(super) fn is_dead(&self, boot: &BootId) -> bool {
+        let lives = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
+        lives.iter().any(|life| life.replica.boot == *boot && life.state == ReplicaState::Dead)
+    }
 }
 
 impl Replicas for Memory {
     fn begin(&self, replica: Replica) -> BoxFuture<'_, Result<(), StoreError>> {
         let mut lives = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
         if lives.iter().all(|life| life.replica.boot != replica.boot) {
-            lives.push(Life { replica, began: Instant::now(), state: ReplicaState::Up });
+            let now = Instant::now();
+            let state = ReplicaState::Up;
+            lives.push(Life { replica, began: now, state, renewals: 0, lease_until: now, configurations: Vec::new() });
         }
         Box::pin(async { Ok(()) })
+    }
+
+    fn renew_lease(&self, renewal: Renewal) -> BoxFuture<'_, Result<Renewed, StoreError>> {
+        let mut lives = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
+        let life = lives.iter_mut().find(|life| life.replica.boot == renewal.boot && life.state == ReplicaState::Up);
+        let renewed = life.map_or(Renewed::Dead, |life| {
+            life.renewals += 1;
+            life.lease_until = Instant::now() + renewal.lease;
+            life.configurations = renewal.configurations;
+            Renewed::Renewed { renewals: life.renewals }
+        });
+        Box::pin(async move { Ok(renewed) })
+    }
+
+    fn declare_dead(&self, boot: BootId, seen_renewals: i64) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let mut lives = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
+        let life = lives.iter_mut().find(|life| {
+            let is_over = life.renewals == seen_renewals && life.lease_until < Instant::now();
+            life.replica.boot == boot && life.state == ReplicaState::Up && is_over
+        });
+        let is_declared = life.map(|life| life.state = ReplicaState::Dead).is_some();
+        Box::pin(async move { Ok(is_declared) })
     }
 
     fn end(&self, boot: BootId) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -36,8 +72,14 @@ impl Replicas for Memory {
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<StoredReplica>, StoreError>> {
         let lives = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
-        let stored =
-            |life: &Life| StoredReplica { replica: life.replica.clone(), state: life.state, age: life.began.elapsed() };
+        let stored = |life: &Life| StoredReplica {
+            replica: life.replica.clone(),
+            state: life.state,
+            age: life.began.elapsed(),
+            renewals: life.renewals,
+            lease_left: life.lease_until.checked_duration_since(Instant::now()).unwrap_or(Duration::ZERO),
+            configurations: life.configurations.clone(),
+        };
         let listed = lives.iter().rev().map(stored).collect();
         Box::pin(async { Ok(listed) })
     }

@@ -48,6 +48,12 @@ pub(super) fn is_no_such_table(error: &sqlx::Error) -> bool {
     has_code(error, "42P01")
 }
 
+/// Whether a unique index has what was to be written. SQLite tells the kind of a breach by its extended code: 2067 for an
+/// index, 1555 for a primary key.
+pub(super) fn is_duplicate(error: &sqlx::Error) -> bool {
+    ["23505", "2067", "1555"].into_iter().any(|code| has_code(error, code))
+}
+
 /// The error of waiting for the lock of migrations.
 pub(super) fn at_the_lock(error: sqlx::Error) -> SchemaError {
     if has_code(&error, LOCK_NOT_AVAILABLE) { SchemaError::Busy } else { error.into() }

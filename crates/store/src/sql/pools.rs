@@ -1,19 +1,26 @@
 //! Connections to the database, and the one way in which they are used.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use caribou_core::bounds;
 use caribou_ports::store::StoreError;
 use sqlx::{PgPool, SqlitePool};
 
+use super::tasks::Floors;
 use super::{postgres, sqlite};
 use crate::Location;
+use crate::hints::Hints;
 
 /// The store in a database. Cheap to clone.
 #[derive(Clone)]
 pub struct SqlStore {
     pub(super) pools: Pools,
+    /// Of the lanes of tasks, in this process.
+    pub(super) floors: Arc<Floors>,
+    /// Of this process.
+    pub(super) hints: Arc<Hints>,
 }
 
 #[derive(Clone)]
@@ -38,7 +45,7 @@ impl SqlStore {
             Location::Postgres(options) => Pools::Postgres(postgres::open(options).await?),
             Location::Sqlite(path) => sqlite::open(path).await?,
         };
-        Ok(Self { pools })
+        Ok(Self { pools, floors: Arc::default(), hints: Arc::default() })
     }
 
     /// Lets all connections go. Requests after it fail.

@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use anyhow::Context as _;
+use caribou_core::config::Secret;
 use clap::{Args, Parser, Subcommand};
 
-use super::{check, config, demo, migrate, serve, servers, sessions, tools};
+use super::{audit, check, config, demo, keys, migrate, serve, servers, sessions, tools};
 use crate::settings::{self, Flag, Inputs, Loaded};
 
 /// The variable beside `--config`. Not a setting: it says where settings are.
@@ -33,10 +35,15 @@ pub(super) enum Command {
     Tools(ToolsCommand),
     /// List and close live sessions
     Sessions(sessions::Arguments),
+    /// Show who did what
+    Audit(audit::Arguments),
     /// Show the servers and how they are
     Servers(servers::Arguments),
     /// See Caribou work, with a server of its own and nothing to install
     Demo(demo::Arguments),
+    /// Make, list and revoke the keys of callers; make and rotate those that encrypt what is stored
+    #[command(subcommand)]
+    Keys(KeysCommand),
     /// See and change what is configured
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -48,6 +55,20 @@ pub(super) enum ToolsCommand {
     List(tools::list::Arguments),
     /// Call one tool
     Call(tools::call::Arguments),
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum KeysCommand {
+    /// Make a key for a caller and print it, this once
+    Create(keys::create::Arguments),
+    /// List the keys of callers
+    List(keys::list::Arguments),
+    /// Refuse a key from now on
+    Revoke(keys::revoke::Arguments),
+    /// Print a new key for CARIBOU_CREDENTIALS_KEY
+    Generate,
+    /// Encrypt what is stored anew, with the first key of CARIBOU_CREDENTIALS_KEY
+    Rotate(keys::rotate::Arguments),
 }
 
 #[derive(Debug, Subcommand)]
@@ -94,11 +115,31 @@ pub(super) struct Target {
     /// A running replica; without it the servers are started here and closed at the end
     #[arg(long, value_name = "URL", env = "CARIBOU_SERVER")]
     pub(super) server: Option<reqwest::Url>,
+    /// Certificates in PEM to trust beside those of the system, for a replica at https://
+    #[arg(long, value_name = "FILE", env = "CARIBOU_CA")]
+    pub(super) ca: Option<PathBuf>,
+    /// The key or token to present to that replica; better given by its variable, since others on this machine can read
+    /// command lines
+    #[arg(long, value_name = "TOKEN", env = "CARIBOU_TOKEN", hide_env_values = true)]
+    pub(super) token: Option<Token>,
     #[command(flatten)]
     pub(super) settings: SettingsArguments,
     /// Print the answer as JSON
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// A credential for a replica. Not printable.
+#[derive(Clone, Debug)]
+pub(super) struct Token(pub(super) Secret);
+
+impl FromStr for Token {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_sendable = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+        if is_sendable { Ok(Self(Secret::new(text))) } else { Err("a token has visible ASCII characters only") }
+    }
 }
 
 impl SettingsArguments {
@@ -161,12 +202,21 @@ mod tests {
         for line in [
             "caribou check --json",
             "caribou tools list --server http://127.0.0.1:8750",
+            "caribou tools list --server https://127.0.0.1:8750 --ca ca.pem",
             "caribou tools call demo_add --arg a=1 --arg b=2 --user ann --thread t --timeout 2.5 --progress --json",
             "caribou tools call demo_add --args-json {\"a\":1}",
             "caribou sessions",
             "caribou sessions list --json",
             "caribou sessions close --thread t --from demo --user ann",
             "caribou servers",
+            "caribou servers --server http://127.0.0.1:8750 --token t",
+            "caribou keys create --user ann --role admin --role agent --allow a_* --deny a_x --label l --expires 30d",
+            "caribou keys list --json --config c.yaml",
+            "caribou keys revoke 0123456789abcdef --data-dir d",
+            "caribou keys generate",
+            "caribou keys rotate --config c.yaml",
+            "caribou audit",
+            "caribou audit --user ann --from demo --tool demo_add --outcome denied --by key-1 --limit 10 --json",
             "caribou demo --once",
             "caribou migrate --config c.yaml --data-dir d",
             "caribou config schema",

@@ -12,7 +12,8 @@ use serde_json::Value;
 use super::arguments::SettingsArguments;
 use super::output;
 use crate::assemble;
-use crate::settings::{Problem, Settings, require_loopback};
+use crate::settings::{Problem, Settings};
+use crate::tls::{self, Material};
 
 #[derive(Debug, Args)]
 pub(in crate::commands) struct Arguments {
@@ -69,7 +70,7 @@ impl Found {
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut found = Found { ok: true, ..Found::default() };
     let loaded = arguments.settings.load(arguments.listen)?;
-    for problem in loaded.problems.iter().chain(&reachable(&loaded.settings)) {
+    for problem in loaded.problems.iter().chain(&refused_later(&loaded.settings)) {
         found.add(problem, problem.severity);
     }
     check_servers(&loaded.settings, arguments.policy, &mut found)?;
@@ -81,23 +82,33 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(if found.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// An address that `serve` would refuse.
-fn reachable(settings: &Settings) -> Option<Problem> {
-    require_loopback(settings.listen).err().map(|refused| Problem {
+/// What `serve` would refuse although each setting is right by itself.
+fn refused_later(settings: &Settings) -> Vec<Problem> {
+    let problem = |path: &str, what: String, mend: &str| Problem {
         severity: Severity::Error,
         file: "settings".to_owned(),
         line: None,
         column: None,
-        path: "$.listen".to_owned(),
-        what: refused.to_string(),
-        mend: "listen on 127.0.0.1".to_owned(),
-    })
+        path: format!("$.{path}"),
+        what,
+        mend: mend.to_owned(),
+    };
+    let reachable = [("listen", Some(settings.listen)), ("grpc.listen", settings.grpc.listen)];
+    let reachable = reachable.into_iter().filter_map(|(path, address)| {
+        let refused = settings.auth.may_listen(address?).err()?;
+        Some(problem(path, refused.to_string(), "listen on 127.0.0.1, or set `auth.mode`"))
+    });
+    let certificate = Material::read(&settings.tls).and_then(|found| found.map_or(Ok(()), |found| found.check()));
+    let certificate = certificate.err().map(|wrong| problem(wrong.setting, wrong.to_string(), "mend the file"));
+    let way_out = tls::way_out(&settings.network).err();
+    let way_out = way_out.map(|error| problem("network", format!("{error:#}"), "mend the file or the variable"));
+    reachable.chain(certificate).chain(way_out).collect()
 }
 
 fn check_servers(settings: &Settings, policy: bool, found: &mut Found) -> anyhow::Result<()> {
     let Some(file) = assemble::find_servers(settings)? else { return Ok(()) };
     found.extensions = Some(file.found.path.display().to_string());
-    let problems = match assemble::understand(&file.source()) {
+    let problems = match assemble::understand(settings, &file.source()) {
         Ok(document) => {
             let enabled = document.servers.iter().filter(|server| server.config.as_ref().is_ok_and(|c| c.enabled));
             found.servers = enabled.count();

@@ -16,6 +16,7 @@ use super::tools::call::Called;
 use super::tools::list::{Listed, Listing};
 use crate::assemble::{self, Replica};
 use crate::demo;
+use crate::doors::{self, Doors};
 use crate::lifecycle::{self, Signals};
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
@@ -122,12 +123,12 @@ fn introduce(tools: &[Listed]) -> std::io::Result<()> {
 
 async fn serve(listen: Option<SocketAddr>, counter: String, gateway: Gateway, signals: Signals) -> anyhow::Result<()> {
     let Gateway::Local { router, replica, telemetry } = gateway else { return Ok(()) };
-    let wanted = Settings::default().listen;
+    let Settings { listen: wanted, auth, .. } = Settings::default();
     let listener = match listen {
-        Some(address) => lifecycle::listen(address).await?,
-        None => match lifecycle::listen(wanted).await {
+        Some(address) => doors::listen(address, &auth).await?,
+        None => match doors::listen(wanted, &auth).await {
             Ok(listener) => listener,
-            Err(_) => lifecycle::listen(SocketAddr::new(wanted.ip(), 0)).await?,
+            Err(_) => doors::listen(SocketAddr::new(wanted.ip(), 0), &auth).await?,
         },
     };
     let base = format!("http://{}", listener.local_addr()?);
@@ -136,7 +137,7 @@ async fn serve(listen: Option<SocketAddr>, counter: String, gateway: Gateway, si
         output::line(format_args!("     {line}"))?;
     }
     output::line("")?;
-    lifecycle::serve(listener, router, *replica, telemetry, signals).await
+    lifecycle::serve(Doors::only(listener), router, *replica, telemetry, signals).await
 }
 
 /// Lines to paste into a shell.

@@ -8,17 +8,19 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::http::{Method, Request, Response, header};
+use axum::http::{HeaderValue, Method, Request, Response, header};
 use caribou_core::bounds;
+use caribou_egress::{WayOut, WayOutOptions};
 use serde::Deserialize;
 use tower::ServiceExt as _;
 
-use super::arguments::{SettingsArguments, Target};
+use super::arguments::{SettingsArguments, Target, Token};
 use super::output;
 use super::usage::Usage;
 use crate::assemble::{self, Replica};
-use crate::settings::{Log, Settings};
+use crate::settings::{Auth, Log, Settings};
 use crate::telemetry::Telemetry;
+use crate::tls;
 
 /// The largest answer a command reads: the tools of many servers, far above one message of one.
 const MAX_ANSWER_BYTES: usize = 16 * bounds::MAX_MESSAGE_BYTES;
@@ -36,6 +38,8 @@ pub(super) enum Gateway {
         client: reqwest::Client,
         /// Its URL without the slash at the end.
         base: String,
+        /// What it is to be shown.
+        token: Option<Token>,
     },
     /// To the replica in this process.
     Local { router: Router, replica: Box<Replica>, telemetry: Telemetry },
@@ -71,7 +75,7 @@ impl Gateway {
     /// When the settings or the servers' configuration are wrong, or the replica cannot be started.
     pub(super) async fn open(target: &Target) -> anyhow::Result<Self> {
         match &target.server {
-            Some(url) => Self::remote(url),
+            Some(url) => Self::remote(url, target),
             None => Self::local(&target.settings).await,
         }
     }
@@ -90,7 +94,7 @@ impl Gateway {
         answer
     }
 
-    fn remote(url: &reqwest::Url) -> anyhow::Result<Self> {
+    fn remote(url: &reqwest::Url, target: &Target) -> anyhow::Result<Self> {
         if !matches!(url.scheme(), "http" | "https") {
             bail!(Usage("the address of a replica starts with http:// or https://"));
         }
@@ -99,13 +103,18 @@ impl Gateway {
             bail!(Usage("the address of a replica holds no user and no password"));
         }
         // A replica is on this machine or behind a tunnel: never behind the proxy that the environment names.
-        let client = reqwest::Client::builder()
-            .no_proxy()
+        let options = WayOutOptions {
+            ca_pem: target.ca.as_deref().map(|file| tls::read_authorities("--ca", file)).transpose()?.unwrap_or_default(),
+            proxy: None,
+        };
+        let client = WayOut::new(&options, &|_| None)?
+            .trust(reqwest::Client::builder())
             .connect_timeout(CONNECT)
             .timeout(bounds::CALL_MAX + MARGIN)
             .tcp_nodelay(true)
             .build()?;
-        Ok(Self::Remote { client, base: url.as_str().trim_end_matches('/').to_owned() })
+        let token = target.token.clone();
+        Ok(Self::Remote { client, base: url.as_str().trim_end_matches('/').to_owned(), token })
     }
 
     async fn local(arguments: &SettingsArguments) -> anyhow::Result<Self> {
@@ -199,9 +208,14 @@ impl Gateway {
         if let Some(tag) = ask.tag {
             request = request.header(header::IF_MATCH, tag);
         }
-        let request = request.body(ask.body.unwrap_or_default())?;
+        let mut request = request.body(ask.body.unwrap_or_default())?;
         let response = match self {
-            Self::Remote { client, base } => {
+            Self::Remote { client, base, token } => {
+                if let Some(Token(token)) = token {
+                    let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()))?;
+                    bearer.set_sensitive(true);
+                    request.headers_mut().insert(header::AUTHORIZATION, bearer);
+                }
                 let asked = client.execute(request.try_into()?).await.map_err(reqwest::Error::without_url);
                 let response = asked.with_context(|| format!("no answer from a replica at {base}"))?;
                 Response::<reqwest::Body>::from(response).map(Body::new)
@@ -248,5 +262,7 @@ fn for_one_command(mut settings: Settings) -> Settings {
     let patience = (bounds::SESSION_INIT + MARGIN).as_secs_f64();
     settings.calls.list_wait_seconds = settings.calls.list_wait_seconds.max(patience);
     settings.catalog.discover_at_start = false;
+    // Whoever runs the command may do all that its process may.
+    settings.auth = Auth::default();
     settings
 }

@@ -5,10 +5,12 @@
 //! the same. Results go to stdout, everything else to stderr.
 
 mod arguments;
+mod audit;
 mod check;
 mod config;
 mod demo;
 mod gateway;
+mod keys;
 mod migrate;
 mod output;
 mod run;

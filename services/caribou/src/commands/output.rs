@@ -67,6 +67,16 @@ fn aligned<const N: usize>(headings: [&str; N], rows: &[[String; N]]) -> String 
     lines().map(write).collect::<Vec<_>>().join("\n")
 }
 
+/// A span in its largest unit.
+pub(super) fn age(span: Duration) -> String {
+    match span.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3_600 => format!("{} min", seconds / 60),
+        seconds @ 3_600..86_400 => format!("{} h", seconds / 3_600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
+}
+
 /// One line of text without what would move a terminal's cursor: cells hold texts of upstream servers.
 pub(super) fn printable(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
@@ -91,6 +101,12 @@ pub(super) async fn wait<F: Future>(message: &'static str, work: F) -> F::Output
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_age_is_shown_in_its_largest_unit() {
+        let ages = [0, 59_999, 60_000, 7_199_000, 86_400_000].map(|ms| age(Duration::from_millis(ms)));
+        assert_eq!(ages, ["0 s", "59 s", "1 min", "1 h", "1 d"]);
+    }
 
     #[test]
     fn piped_rows_are_aligned_and_end_without_spaces() {

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use super::arguments::{Command, CommandLine, ConfigCommand, ToolsCommand};
+use super::arguments::{Command, CommandLine, ConfigCommand, KeysCommand, ToolsCommand};
 use super::usage::{self, Usage};
-use super::{check, config, demo, migrate, serve, servers, sessions, tools};
+use super::{audit, check, config, demo, keys, migrate, serve, servers, sessions, tools};
 
 /// Runs the command that this process was started for.
 pub(crate) fn run() -> ExitCode {
@@ -31,8 +31,14 @@ async fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Tools(ToolsCommand::List(arguments)) => tools::list::run(arguments).await,
         Command::Tools(ToolsCommand::Call(arguments)) => tools::call::run(arguments).await,
         Command::Sessions(arguments) => sessions::run(arguments).await,
+        Command::Audit(arguments) => audit::run(arguments).await,
         Command::Servers(arguments) => servers::run(arguments).await,
         Command::Demo(arguments) => demo::run(arguments).await,
+        Command::Keys(KeysCommand::Create(arguments)) => keys::create::run(arguments).await,
+        Command::Keys(KeysCommand::List(arguments)) => keys::list::run(arguments).await,
+        Command::Keys(KeysCommand::Revoke(arguments)) => keys::revoke::run(arguments).await,
+        Command::Keys(KeysCommand::Generate) => keys::generate::run(),
+        Command::Keys(KeysCommand::Rotate(arguments)) => keys::rotate::run(arguments).await,
         Command::Config(command) => execute_config(command).await,
     }
 }

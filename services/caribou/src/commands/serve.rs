@@ -1,4 +1,5 @@
-//! `caribou serve`: one replica, until a signal ends it. Stdout tells the address in its first line and nothing else.
+//! `caribou serve`: one replica, until a signal ends it. Stdout tells the address of REST in its first line, that of
+//! gRPC in a further one, and nothing else.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -8,6 +9,8 @@ use clap::Args;
 use super::arguments::SettingsArguments;
 use super::output;
 use crate::assemble::{self, Replica};
+use crate::credentials;
+use crate::doors::Doors;
 use crate::lifecycle::{self, Signals};
 use crate::telemetry::Telemetry;
 
@@ -24,16 +27,19 @@ pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let signals = Signals::take()?;
     let settings = assemble::accept(arguments.settings.load(arguments.listen)?)?;
     let telemetry = Telemetry::start(&settings.log)?;
-    let listener = lifecycle::listen(settings.listen).await?;
-    let address = listener.local_addr()?;
+    let doors = Doors::open(&settings).await?;
+    let addresses = doors.addresses()?;
     let servers = assemble::follow_servers(&settings).await?;
+    credentials::demand(&settings, &servers.document)?;
     let store = assemble::open_store(&settings).await?;
     let replica = Replica::start(&settings, servers, Some(store)).await?;
     let router = replica.router(&settings, telemetry.metrics.clone());
     // Whoever started this waits for the line: a replica that nobody can find must not run on.
-    output::line(format_args!("LISTENING http://{address}"))
-        .map_err(|_| anyhow::anyhow!("nobody reads the address on stdout"))?;
-    tracing::info!(%address, replica = %replica.runtime.boot(), version = env!("CARGO_PKG_VERSION"), "serving");
-    lifecycle::serve(listener, router, replica, telemetry, signals).await?;
+    for address in std::iter::once(&addresses.rest).chain(&addresses.grpc) {
+        output::line(format_args!("LISTENING {address}"))
+            .map_err(|_| anyhow::anyhow!("nobody reads the address on stdout"))?;
+    }
+    tracing::info!(address = addresses.rest, grpc = addresses.grpc, replica = %replica.runtime.boot(), version = env!("CARGO_PKG_VERSION"), "serving");
+    lifecycle::serve(doors, router, replica, telemetry, signals).await?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,7 @@
 //! `caribou servers`: which servers there are, how they are, why one is absent and since when.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use serde::Deserialize;
@@ -63,7 +64,7 @@ fn row(server: Server) -> [String; 8] {
         server.name,
         dash(server.transport),
         server.state,
-        age(server.state_age_ms),
+        output::age(Duration::from_millis(server.state_age_ms)),
         dash(server.era),
         server.tools.to_string(),
         server.sessions.to_string(),
@@ -80,25 +81,9 @@ fn problem(server: &Server) -> String {
     }
 }
 
-/// A span in its largest unit.
-fn age(milliseconds: u64) -> String {
-    match milliseconds / 1_000 {
-        seconds @ 0..60 => format!("{seconds} s"),
-        seconds @ 60..3_600 => format!("{} min", seconds / 60),
-        seconds @ 3_600..86_400 => format!("{} h", seconds / 3_600),
-        seconds => format!("{} d", seconds / 86_400),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_age_is_shown_in_its_largest_unit() {
-        let ages = [0, 59_999, 60_000, 7_199_000, 86_400_000].map(age);
-        assert_eq!(ages, ["0 s", "59 s", "1 min", "1 h", "1 d"]);
-    }
 
     #[test]
     fn every_absent_server_says_why() {

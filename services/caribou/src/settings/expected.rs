@@ -20,8 +20,12 @@ pub(super) fn expected(path: &str) -> String {
 /// Settings whose text has a form that a schema does not tell.
 fn words_of_special(path: &str) -> Option<&'static str> {
     match path {
-        "listen" => Some("an address and a port, such as 127.0.0.1:8750"),
+        "listen" | "grpc.listen" => Some("an address and a port, such as 127.0.0.1:8750"),
         "database_url" => Some("an address such as postgres://user@host/database or sqlite:/path/caribou.db"),
+        "auth.jwt.jwks_url" => Some("an https:// address; http:// only on this machine"),
+        "auth.jwt.algorithms" => Some("a list of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 or EdDSA"),
+        "network.allow_cidrs" => Some("a list of addresses or blocks of them, such as 10.1.0.0/16"),
+        "network.proxy" => Some("the address of an HTTP proxy, such as http://proxy.example:3128"),
         "threads.virtual_prefix" => Some("an absolute path without a slash at its end, such as /mnt/user-data"),
         "log.level" => Some("error, warn, info, debug, trace, or directives such as info,caribou_mcp=debug"),
         _ => None,

@@ -10,11 +10,21 @@ use garde::Validate;
 use serde_json::Value;
 
 use super::expected::expected;
+use super::personal;
 use super::yaml::{self, Place};
 use super::{Problem, Settings};
 
 /// Settings that are paths: relative ones in a file count from that file's folder.
-const PATHS: [&str; 3] = ["data_dir", "extensions_config_path", "threads.root"];
+const PATHS: [&str; 8] = [
+    "data_dir",
+    "extensions_config_path",
+    "threads.root",
+    "auth.jwt.jwks_file",
+    "network.ca_file",
+    "tls.cert_file",
+    "tls.client_ca_file",
+    "tls.key_file",
+];
 
 /// Where settings come from. The process's own environment is handed in, so that tests need no global state.
 pub struct Inputs<'a> {
@@ -67,7 +77,13 @@ pub fn load(inputs: &Inputs<'_>) -> Loaded {
         layers.lay_text(flag.path, &flag.text, flag.name);
     }
     // Every value was tried before it was laid, so together they are settings too.
-    Loaded { settings: serde_json::from_value(layers.settings).unwrap_or_default(), problems: layers.problems }
+    let settings: Settings = serde_json::from_value(layers.settings).unwrap_or_default();
+    let whole = inputs.file.as_ref().map_or_else(|| "settings".to_owned(), |file| file.path.display().to_string());
+    let mut problems = layers.problems;
+    problems.extend(settings.auth.missing().into_iter().chain(settings.tls.missing()).map(|missing| {
+        problem(&whole, None, &json_path(missing.path), missing.what.to_owned(), missing.mend.to_owned())
+    }));
+    Loaded { settings, problems }
 }
 
 struct Layers {
@@ -114,6 +130,10 @@ impl Layers {
 
     fn lay_environment(&mut self, env: &dyn Fn(&str) -> Option<String>) {
         for path in known_paths(&self.defaults) {
+            if path == personal::MULTI_INSTANCE {
+                personal::multi_instance(env).map(|said| self.lay(&path, said.into()));
+                continue;
+            }
             let variable = variable_of(&path);
             if let Some(text) = env(&variable).filter(|text| !text.is_empty()) {
                 self.lay_text(&path, &text, &variable);

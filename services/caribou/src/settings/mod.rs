@@ -3,21 +3,31 @@
 //! Owns what can be set, the defaults and the checks; `extensions_config.json` is read elsewhere. A document that is
 //! wrong yields all its problems at once, each with its place and how to mend it, and never a value.
 
+mod audit;
+mod auth;
 mod database_url;
 mod expected;
+mod interceptors;
 mod layers;
-mod loopback;
+mod network;
+mod personal;
 mod problem;
+mod proxy_url;
 mod schema;
 mod sections;
 mod threads;
 mod tools;
 mod yaml;
 
+pub use audit::{Audit, WhenFull};
+pub use auth::{Auth, AuthMode, JwtAuth, NotLoopback, RateLimit};
 pub use database_url::DatabaseUrl;
+pub use interceptors::{Interceptors, Unsupported};
 pub use layers::{File, Flag, Inputs, Loaded, load};
-pub use loopback::{NotLoopback, require_loopback};
+pub use network::{Grpc, Network, Tls};
+pub use personal::{Deployment, Personal};
 pub use problem::Problem;
+pub use proxy_url::ProxyUrl;
 pub use schema::{schema, schema_text};
 pub use sections::{Calls, Catalog, Log, LogFormat, Protocol, Rest, Sessions, Settings, Stdio};
 pub use threads::Threads;

@@ -13,7 +13,7 @@ use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DatabaseUrl, Guardrails, Threads, ToolSearch};
+use super::{Audit, Auth, DatabaseUrl, Deployment, Grpc, Guardrails, Interceptors, Network, Personal, Threads, Tls, ToolSearch};
 
 /// The port of `listen` when nothing else is said.
 const DEFAULT_PORT: u16 = 8750;
@@ -29,8 +29,8 @@ const SHORTEST_SECONDS: f64 = 0.001;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Validate)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// Address and port that REST is served on. Port 0 takes a free one. Only loopback addresses are accepted until
-    /// callers can be told apart.
+    /// Address and port that REST is served on. Port 0 takes a free one. With `auth.mode: disabled` only
+    /// loopback addresses are accepted.
     #[garde(skip)]
     #[schemars(with = "String")]
     pub listen: SocketAddr,
@@ -46,6 +46,9 @@ pub struct Settings {
     /// `mcp_config.json`, in the project's folder.
     #[garde(skip)]
     pub extensions_config_path: Option<PathBuf>,
+    /// Who may call, and how often.
+    #[garde(dive)]
+    pub auth: Auth,
     /// Sessions with upstream servers.
     #[garde(dive)]
     pub sessions: Sessions,
@@ -70,12 +73,33 @@ pub struct Settings {
     /// Which tools may be called at all, whoever asks.
     #[garde(dive)]
     pub guardrails: Guardrails,
+    /// Interceptors around tool calls, which `mcpInterceptors` of the servers' file lists.
+    #[garde(dive)]
+    pub interceptors: Interceptors,
+    /// Who did what, on record.
+    #[garde(dive)]
+    pub audit: Audit,
     /// What is logged, on stderr.
     #[garde(dive)]
     pub log: Log,
     /// The REST interface.
     #[garde(dive)]
     pub rest: Rest,
+    /// The gRPC interface.
+    #[garde(dive)]
+    pub grpc: Grpc,
+    /// How callers' connections are encrypted.
+    #[garde(dive)]
+    pub tls: Tls,
+    /// How requests to servers, token endpoints, HTTP interceptors and issuers of keys leave.
+    #[garde(dive)]
+    pub network: Network,
+    /// The servers that users bring for themselves.
+    #[garde(dive)]
+    pub personal: Personal,
+    /// How Caribou is deployed.
+    #[garde(dive)]
+    pub deployment: Deployment,
 }
 
 /// Sessions with upstream servers.
@@ -181,8 +205,8 @@ pub struct Rest {
     /// The largest request body, in bytes.
     #[garde(range(min = 1_024, max = 1_073_741_824))]
     pub max_body_bytes: usize,
-    /// Hosts, besides loopback, that the headers `Host` and `Origin` of a request may name: those of a tunnel or
-    /// sidecar in front of Caribou. As one environment variable: names separated by commas.
+    /// Hosts, besides loopback, that the header `Origin` of a request may name, and `Host` with `auth.mode: disabled`:
+    /// those of web pages of your own, and of a tunnel or sidecar in front of Caribou. As one environment variable: names separated by commas.
     #[garde(inner(length(min = 1)))]
     pub allowed_hosts: Vec<String>,
 }
@@ -194,6 +218,7 @@ impl Default for Settings {
             data_dir: PathBuf::from(".caribou"),
             database_url: None,
             extensions_config_path: None,
+            auth: Auth::default(),
             sessions: Sessions::default(),
             calls: Calls::default(),
             stdio: Stdio::default(),
@@ -202,8 +227,15 @@ impl Default for Settings {
             catalog: Catalog::default(),
             tool_search: ToolSearch::default(),
             guardrails: Guardrails::default(),
+            interceptors: Interceptors::default(),
+            audit: Audit::default(),
             log: Log::default(),
             rest: Rest::default(),
+            grpc: Grpc::default(),
+            tls: Tls::default(),
+            network: Network::default(),
+            personal: Personal::default(),
+            deployment: Deployment::default(),
         }
     }
 }
@@ -282,8 +314,12 @@ impl Settings {
             http_call_timeout: Duration::from_secs_f64(self.calls.http_timeout_seconds),
             list_wait: Duration::from_secs_f64(self.calls.list_wait_seconds),
             guardrails: self.guardrails.rule().0,
+            // The document that is followed says.
+            interceptors: Vec::new(),
             tool_search: self.tool_search.enabled,
             auto_promote_top_k: auto_promote_top_k(self.tool_search.auto_promote_top_k),
+            audit: self.audit.options(),
+            rate_limit: self.auth.rate_limit.rate(),
         }
     }
 }

@@ -30,6 +30,7 @@ use crate::channel::{Channel, Opening, RequestExtras};
 use crate::era::handshake::{INITIALIZE, INITIALIZED};
 use crate::era::memory::EraMemory;
 use crate::era::stateless::protocol_meta;
+use crate::error::masked;
 use crate::listing;
 use crate::wire::envelope;
 use crate::wire::errors::HEADER_MISMATCH;
@@ -98,6 +99,7 @@ impl HttpChannel {
         body: Bytes,
     ) -> Result<Box<RawValue>, Failure> {
         let mut headers = live.post.clone();
+        self.exchange.link.add_call_headers(&mut headers, &live.url, &extras.headers)?;
         if self.exchange.era == Era::Modern {
             self.mirrors.add(&mut headers, asked.method, extras.name.as_deref(), params);
         }
@@ -139,6 +141,7 @@ impl HttpChannel {
         };
         let is_outdated = failure.denies(self.exchange.era);
         let error = failure.into_call_error(&self.exchange.link.name(), method);
+        let error = masked(error, &self.exchange.link.masker());
         Err(if is_outdated { self.outdated(&error) } else { error })
     }
 

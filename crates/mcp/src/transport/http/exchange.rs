@@ -164,7 +164,7 @@ impl Exchange {
         response: reqwest::Response,
     ) -> Result<Box<RawValue>, Failure> {
         if !response.status().is_success() {
-            return Err(Failure::Refused(Refused::read(response, &self.link.server().masker).await));
+            return Err(Failure::Refused(Refused::read(response, &self.link.masker()).await));
         }
         let answered = if is_event_stream(response.headers()) {
             self.read_stream(live, asked, self.stream(response)).await
@@ -202,7 +202,7 @@ impl Exchange {
             return outcome;
         }
         let (status, kind) = (response.status(), content_type(response.headers()));
-        let shown = excerpt(&body, &self.link.server().masker);
+        let shown = excerpt(&body, &self.link.masker());
         let (server, method) = (self.link.name(), asked.method);
         Err(CallError::Malformed(format!(
             "{server} answered `{method}` with HTTP {status} and no answer in it ({kind:.100}): {shown}"
@@ -314,7 +314,7 @@ impl Exchange {
             }
             Message::Noise(noise) => {
                 self.asks.odd(Oddity::NotAMessage);
-                let shown = excerpt(noise, &self.link.server().masker);
+                let shown = excerpt(noise, &self.link.masker());
                 tracing::debug!(server = %self.link.server().name, shown, "not a message; skipped");
             }
         });

@@ -1,5 +1,7 @@
 //! Streamable HTTP, and what HTTP+SSE shares with it: the client, the way to a server, notices and refusals.
 
+mod bearer;
+pub(crate) mod challenge;
 mod channel;
 pub(crate) mod client;
 mod exchange;

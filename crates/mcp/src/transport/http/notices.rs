@@ -58,7 +58,7 @@ impl Notices {
         let exchange = async {
             let response = self.link.send(Method::POST, &url, headers, Some(body.into())).await?.response;
             if !response.status().is_success() {
-                return Err(Failure::Refused(Refused::read(response, &self.link.server().masker).await));
+                return Err(Failure::Refused(Refused::read(response, &self.link.masker()).await));
             }
             read_out(response).await;
             Ok(())

@@ -54,7 +54,7 @@ enum Verdict {
 /// It cannot be reached, refuses the credential, or speaks nothing that we do; the message names it.
 pub(crate) async fn open(remotes: &Remotes, remote: &Remote, opening: &Opening) -> Result<Opened, OpenError> {
     let server = &opening.server;
-    let link = Arc::new(Link::new(remotes.client.clone(), Arc::clone(server), remote)?);
+    let link = Arc::new(Link::new(remotes.client_for(server), Arc::clone(server), remote, &opening.credentials)?);
     let search = Search { opening, link, mirrors: remotes.mirrors(&server.name, remote) };
     match server.protocol {
         Protocol::Legacy => search.legacy(None).await.map_err(|miss| miss.error),

@@ -1,13 +1,14 @@
 //! A complete HTTP answer that refuses a request.
 //!
-//! Owns what such an answer says: a JSON-RPC error in its body, a lacking scope, a time to wait; and which of the
-//! port's errors that is. Keeps B1 (little of the body is read) and O3 (what is shown of it is short and masked).
+//! Owns what such an answer says: a JSON-RPC error in its body, a lacking scope, where to authorise, a time to wait; and
+//! which of the port's errors that is. Keeps B1 (little of the body is read) and O3 (what is shown of it is short and masked).
 
 use caribou_core::era::{Era, newest_legacy_named_in};
 use caribou_core::masker::Masker;
 use caribou_ports::mcp::CallError;
 use http::{HeaderMap, HeaderName, StatusCode, header};
 
+use super::challenge;
 use crate::wire::envelope::{Message, each_message};
 use crate::wire::errors;
 use crate::wire::excerpt::excerpt;
@@ -47,6 +48,8 @@ pub(crate) struct Refused {
     was_read: bool,
     /// What it said instead, fit to be shown; starts with a blank, or is empty.
     says: String,
+    /// Where the metadata of the resource stands (RFC 9728 §5.1), fit to be shown.
+    metadata: Option<String>,
 }
 
 impl From<CallError> for Failure {
@@ -116,7 +119,9 @@ impl Refused {
                 rpc.get_or_insert(error);
             }
         });
-        Self { status, rpc, was_read, says: says(headers, body, masker) }
+        let metadata = text(headers, &header::WWW_AUTHENTICATE).and_then(challenge::resource_metadata);
+        let metadata = metadata.map(|url| masker.mask(&url));
+        Self { status, rpc, was_read, says: says(headers, body, masker), metadata }
     }
 
     /// Whether this says that the server does not know the session which the request named, so that the request was
@@ -162,12 +167,26 @@ impl Refused {
             (_, None) => CallError::Malformed(format!("{server} answered `{method}` with HTTP {status}{says}")),
         }
     }
+
+    /// What it says of where to authorise; starts with a semicolon, or is empty.
+    pub(crate) fn where_to_authorise(&self) -> String {
+        self.metadata.as_ref().map(|url| format!("; resource metadata: {url}")).unwrap_or_default()
+    }
+
+    /// The error when neither the access token nor a fresh one was accepted.
+    pub(crate) fn asks_for_a_person(&self, server: &str) -> CallError {
+        let (metadata, Self { status, says, .. }) = (self.where_to_authorise(), self);
+        CallError::Denied(format!(
+            "{server} accepts no access token of its `oauth` ({status}); reauthorisation needed{metadata}{says}"
+        ))
+    }
 }
 
 fn says(headers: &HeaderMap, body: &[u8], masker: &Masker) -> String {
     let challenge = text(headers, &header::WWW_AUTHENTICATE).unwrap_or_default();
-    if challenge.contains("insufficient_scope") {
-        let scope = excerpt(scope(challenge).unwrap_or("unnamed").as_bytes(), masker);
+    if challenge::parameter(challenge, "error").as_deref() == Some("insufficient_scope") {
+        let scope = challenge::parameter(challenge, "scope").unwrap_or_else(|| "unnamed".to_owned());
+        let scope = excerpt(scope.as_bytes(), masker);
         return format!(": the credential lacks the scope \"{scope}\"");
     }
     let mut says = String::new();
@@ -180,12 +199,6 @@ fn says(headers: &HeaderMap, body: &[u8], masker: &Masker) -> String {
         says.push_str(&format!(" ({kind}): {shown}"));
     }
     says
-}
-
-/// The parameter `scope` of a challenge (RFC 6750 §3).
-fn scope(challenge: &str) -> Option<&str> {
-    let (_, rest) = challenge.split_once("scope=\"")?;
-    rest.split_once('"').map(|(scope, _)| scope)
 }
 
 /// The media type of an answer, for messages.
@@ -221,6 +234,16 @@ mod tests {
         let challenge = r#"Bearer error="insufficient_scope", scope="files:read files:write""#;
         let error = refused(403, &[("www-authenticate", challenge)], "").to_call_error("server `s`", "tools/call");
         assert!(matches!(&error, CallError::Denied(why) if why.contains("files:read files:write")), "{error}");
+    }
+
+    #[test]
+    fn what_no_token_opens_asks_for_a_person_and_says_where() {
+        let challenge = r#"Bearer error="invalid_token", resource_metadata="http://h/.well-known/x?k=hunter22""#;
+        let error = refused(401, &[("www-authenticate", challenge)], "").asks_for_a_person("server `s`").to_string();
+        assert!(error.contains("reauthorisation needed; resource metadata: http://h/.well-known/x"), "{error}");
+        assert!(!error.contains("hunter22"), "{error}");
+        let error = refused(401, &[], "").asks_for_a_person("server `s`").to_string();
+        assert!(error.ends_with("reauthorisation needed"), "{error}");
     }
 
     #[test]

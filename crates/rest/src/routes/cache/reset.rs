@@ -9,6 +9,7 @@ use caribou_runtime::{Reach, ResetDone};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::identity::Identified;
 use crate::openapi::ResetProblems;
 use crate::problem::Problem;
 use crate::router::Replica;
@@ -67,6 +68,9 @@ impl From<ResetDone> for Reset {
     tag = "configuration",
     responses((status = 200, description = "It is done", body = Reset), ResetProblems),
 )]
-pub(crate) async fn reset_cache(State(replica): State<Arc<Replica>>) -> Result<Json<Reset>, Problem> {
-    Ok(Json(replica.runtime.reset().await?.into()))
+pub(crate) async fn reset_cache(
+    State(replica): State<Arc<Replica>>,
+    Identified(caller): Identified,
+) -> Result<Json<Reset>, Problem> {
+    Ok(Json(replica.runtime.reset(&caller).await?.into()))
 }

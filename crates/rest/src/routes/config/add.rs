@@ -10,6 +10,7 @@ use super::answer::{ChangeProblems, NOT_UPDATED, StoredServers, changed};
 use super::condition::Condition;
 use super::replace_all::WrittenServers;
 use crate::body::JsonBody;
+use crate::identity::Identified;
 use crate::openapi::BodyProblems;
 use crate::router::Replica;
 
@@ -29,8 +30,9 @@ use crate::router::Replica;
 )]
 pub(crate) async fn add_servers(
     State(replica): State<Arc<Replica>>,
+    Identified(caller): Identified,
     Condition(condition): Condition,
     JsonBody(written): JsonBody<WrittenServers>,
 ) -> Response {
-    changed(&replica.runtime, ConfigChange::Add(written.mcp_servers.0), condition, NOT_UPDATED).await
+    changed(&replica.runtime, &caller, ConfigChange::Add(written.mcp_servers.0), condition, NOT_UPDATED).await
 }

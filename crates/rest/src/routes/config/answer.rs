@@ -9,7 +9,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use caribou_core::config::{ETag, IfMatch};
 use caribou_core::failure::Code;
-use caribou_runtime::{ConfigChange, ConfigView, Runtime, VerbError};
+use caribou_runtime::{Caller, ConfigChange, ConfigView, Runtime, VerbError};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::{IntoResponses, ToSchema};
@@ -52,11 +52,17 @@ pub(super) fn stored(view: ConfigView) -> Response {
 }
 
 /// Makes a change and answers with what is stored then, or with why not; `failed` opens the text of a failure of ours.
-pub(super) async fn changed(runtime: &Runtime, change: ConfigChange, condition: IfMatch, failed: &str) -> Response {
-    match runtime.change_config(change, condition).await {
+pub(super) async fn changed(
+    runtime: &Runtime,
+    caller: &Caller,
+    change: ConfigChange,
+    condition: IfMatch,
+    failed: &str,
+) -> Response {
+    match runtime.change_config(caller, change, condition).await {
         Ok(view) => stored(view),
         Err(error) => {
-            let tag = runtime.read_config().await.ok().and_then(|view| view.etag);
+            let tag = runtime.read_config(caller).await.ok().and_then(|view| view.etag);
             tagged(not_changed(error, failed).into_response(), tag)
         }
     }
@@ -74,7 +80,7 @@ pub(super) fn not_read(error: VerbError) -> Problem {
 fn not_changed(error: VerbError, failed: &str) -> Problem {
     match error.code {
         Code::Invalid => not_read(error),
-        Code::NotFound | Code::Conflict => error.into(),
+        Code::NotFound | Code::Conflict | Code::Denied => error.into(),
         code => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, code, format!("{failed}: {}", error.detail)),
     }
 }
@@ -92,6 +98,7 @@ pub(super) struct ReadProblems;
 impl IntoResponses for ReadProblems {
     fn responses() -> Meanings {
         problems(&[
+            ("403", "`denied`: the caller is no admin"),
             ("400", "`invalid`: what is stored is no configuration; `detail` names line and column"),
             ("500", "A fault of Caribou; its log says more under the same request id"),
             ("503", "`unavailable`: the file cannot be read, or this replica follows none"),
@@ -111,6 +118,7 @@ impl IntoResponses for ChangeProblems {
                 "`invalid`: the body is no JSON; or the change would not load, may not be started, or holds a mask that \
                  stands for nothing; or what is stored is no configuration. Nothing was written",
             ),
+            ("403", "`denied`: the caller is no admin. Nothing was written"),
             (
                 "409",
                 "`conflict`: `If-Match` does not name what is stored (`ETag` does), the name is taken, or the file is \
@@ -139,6 +147,7 @@ mod tests {
         for (code, status) in [
             (Code::Invalid, 400),
             (Code::NotFound, 404),
+            (Code::Denied, 403),
             (Code::Conflict, 409),
             (Code::Unavailable, 500),
             (Code::OutcomeUnknown, 500),

@@ -13,3 +13,5 @@ pub(crate) mod remove;
 pub(crate) mod replace_all;
 pub(crate) mod replace_one;
 pub(crate) mod set_enabled;
+
+pub(crate) use condition::Condition;

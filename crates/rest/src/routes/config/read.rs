@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::answer::{ReadProblems, StoredServers, not_read, stored};
+use crate::identity::Identified;
 use crate::problem::Problem;
 use crate::router::Replica;
 
@@ -23,6 +24,9 @@ use crate::router::Replica;
         ReadProblems,
     ),
 )]
-pub(crate) async fn read_config(State(replica): State<Arc<Replica>>) -> Result<Response, Problem> {
-    replica.runtime.read_config().await.map(stored).map_err(not_read)
+pub(crate) async fn read_config(
+    State(replica): State<Arc<Replica>>,
+    Identified(caller): Identified,
+) -> Result<Response, Problem> {
+    replica.runtime.read_config(&caller).await.map(stored).map_err(not_read)
 }

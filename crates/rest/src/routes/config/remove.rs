@@ -9,6 +9,7 @@ use caribou_runtime::ConfigChange;
 
 use super::answer::{ChangeProblems, NOT_UPDATED, StoredServers, changed};
 use super::condition::Condition;
+use crate::identity::Identified;
 use crate::openapi::ParameterProblems;
 use crate::problem::{Problem, ProblemBody};
 use crate::router::Replica;
@@ -33,9 +34,10 @@ pub(crate) const PATH: &str = "/api/mcp/config/servers/{*name}";
 )]
 pub(crate) async fn remove_server(
     State(replica): State<Arc<Replica>>,
+    Identified(caller): Identified,
     name: Result<Path<String>, PathRejection>,
     Condition(condition): Condition,
 ) -> Result<Response, Problem> {
     let Path(name) = name.map_err(|_| Problem::invalid("`name` is not valid UTF-8"))?;
-    Ok(changed(&replica.runtime, ConfigChange::Remove { name }, condition, NOT_UPDATED).await)
+    Ok(changed(&replica.runtime, &caller, ConfigChange::Remove { name }, condition, NOT_UPDATED).await)
 }

@@ -12,6 +12,7 @@ use super::answer::{ChangeProblems, NOT_UPDATED, StoredServers, changed};
 use super::condition::Condition;
 use super::servers::Servers;
 use crate::body::JsonBody;
+use crate::identity::Identified;
 use crate::openapi::BodyProblems;
 use crate::router::Replica;
 
@@ -45,9 +46,10 @@ pub(crate) struct WrittenServers {
 )]
 pub(crate) async fn replace_config(
     State(replica): State<Arc<Replica>>,
+    Identified(caller): Identified,
     Condition(condition): Condition,
     JsonBody(written): JsonBody<WrittenServers>,
 ) -> Response {
     let change = ConfigChange::ReplaceAll(written.mcp_servers.0);
-    changed(&replica.runtime, change, condition, NOT_UPDATED).await
+    changed(&replica.runtime, &caller, change, condition, NOT_UPDATED).await
 }

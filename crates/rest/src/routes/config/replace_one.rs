@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use super::answer::{ChangeProblems, NOT_UPDATED, StoredServers, changed};
 use super::condition::Condition;
 use crate::body::JsonBody;
+use crate::identity::Identified;
 use crate::openapi::BodyProblems;
 use crate::problem::ProblemBody;
 use crate::router::Replica;
@@ -47,8 +48,9 @@ pub(crate) struct WrittenServer {
 )]
 pub(crate) async fn replace_server(
     State(replica): State<Arc<Replica>>,
+    Identified(caller): Identified,
     Condition(condition): Condition,
     JsonBody(WrittenServer { server_name, server }): JsonBody<WrittenServer>,
 ) -> Response {
-    changed(&replica.runtime, ConfigChange::Replace { name: server_name, server }, condition, NOT_UPDATED).await
+    changed(&replica.runtime, &caller, ConfigChange::Replace { name: server_name, server }, condition, NOT_UPDATED).await
 }

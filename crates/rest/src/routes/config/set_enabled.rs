@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use super::answer::{ChangeProblems, NOT_SWITCHED, StoredServers, changed};
 use super::condition::Condition;
 use crate::body::JsonBody;
+use crate::identity::Identified;
 use crate::openapi::BodyProblems;
 use crate::problem::{Problem, ProblemBody};
 use crate::router::Replica;
@@ -46,11 +47,12 @@ pub(crate) struct Switch {
 )]
 pub(crate) async fn switch_server(
     State(replica): State<Arc<Replica>>,
+    Identified(caller): Identified,
     Condition(condition): Condition,
     JsonBody(Switch { server_name, enabled }): JsonBody<Switch>,
 ) -> Response {
     if server_name.is_empty() {
         return Problem::invalid("`server_name`: must have at least one character").into_response();
     }
-    changed(&replica.runtime, ConfigChange::SetEnabled { name: server_name, enabled }, condition, NOT_SWITCHED).await
+    changed(&replica.runtime, &caller, ConfigChange::SetEnabled { name: server_name, enabled }, condition, NOT_SWITCHED).await
 }

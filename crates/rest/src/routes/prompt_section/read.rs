@@ -7,6 +7,7 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::identity::Identified;
 use crate::openapi::DiscoveryProblems;
 use crate::problem::Problem;
 use crate::router::Replica;
@@ -23,13 +24,16 @@ pub(crate) struct PromptSection {
 
 /// Writes what a system prompt says of the tools.
 ///
-/// The same for every user and thread, so that it can stand in a cached part of the prompt.
+/// The same for every thread of a caller, so that it can stand in a cached part of the prompt.
 #[utoipa::path(
     get,
     path = "/api/mcp/prompt-section",
     tag = "tools",
     responses((status = 200, description = "The section", body = PromptSection), DiscoveryProblems),
 )]
-pub(crate) async fn read_prompt_section(State(replica): State<Arc<Replica>>) -> Result<Json<PromptSection>, Problem> {
-    Ok(Json(PromptSection { text: replica.runtime.prompt_section().await? }))
+pub(crate) async fn read_prompt_section(
+    State(replica): State<Arc<Replica>>,
+    Identified(caller): Identified,
+) -> Result<Json<PromptSection>, Problem> {
+    Ok(Json(PromptSection { text: replica.runtime.prompt_section(&caller).await? }))
 }

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::elapsed::milliseconds;
+use crate::identity::Identified;
 use crate::openapi::FaultProblem;
 use crate::router::Replica;
 
@@ -101,13 +102,15 @@ impl<'l> From<&'l ServerStatus> for ServerEntry<'l> {
 }
 
 /// Lists the configured servers and how each is.
+///
+/// Only an admin reads `last_error`, `warnings` and `stderr_tail`.
 #[utoipa::path(
     get,
     path = "/api/mcp/servers",
     tag = "servers",
     responses((status = 200, description = "The servers", body = ServerList<'static>), FaultProblem),
 )]
-pub(crate) async fn list_servers(State(replica): State<Arc<Replica>>) -> Response {
-    let servers = replica.runtime.servers().await;
+pub(crate) async fn list_servers(State(replica): State<Arc<Replica>>, Identified(caller): Identified) -> Response {
+    let servers = replica.runtime.servers(&caller).await;
     Json(ServerList { servers: servers.iter().map(ServerEntry::from).collect() }).into_response()
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::elapsed::milliseconds;
+use crate::identity::Identified;
 use crate::openapi::FaultProblem;
 use crate::router::Replica;
 
@@ -77,13 +78,15 @@ impl<'l> From<&'l SessionStatus> for SessionEntry<'l> {
 }
 
 /// Lists the live sessions.
+///
+/// To a caller that is no admin only those of its own user.
 #[utoipa::path(
     get,
     path = "/api/mcp/sessions",
     tag = "sessions",
     responses((status = 200, description = "The sessions", body = SessionList<'static>), FaultProblem),
 )]
-pub(crate) async fn list_sessions(State(replica): State<Arc<Replica>>) -> Response {
-    let sessions = replica.runtime.sessions().await;
+pub(crate) async fn list_sessions(State(replica): State<Arc<Replica>>, Identified(caller): Identified) -> Response {
+    let sessions = replica.runtime.sessions(&caller).await;
     Json(SessionList { sessions: sessions.iter().map(SessionEntry::from).collect() }).into_response()
 }

@@ -9,6 +9,7 @@ use caribou_core::ids::ServerName;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::identity::Identified;
 use crate::openapi::{FaultProblem, ParameterProblems};
 use crate::problem::Problem;
 use crate::router::Replica;
@@ -22,7 +23,7 @@ pub(crate) struct Which {
     /// Only the session with this server; absent: all.
     #[param(example = "memory")]
     server: Option<String>,
-    /// The user whose thread it is; absent: `default`.
+    /// The user whose thread it is; absent: the caller's own.
     #[param(example = "ann")]
     user_id: Option<String>,
 }
@@ -54,6 +55,7 @@ pub(crate) struct Closed {
 )]
 pub(crate) async fn close_sessions(
     State(replica): State<Arc<Replica>>,
+    Identified(caller): Identified,
     thread: Result<Path<String>, PathRejection>,
     which: Result<Query<Which>, QueryRejection>,
 ) -> Result<Json<Closed>, Problem> {
@@ -61,8 +63,8 @@ pub(crate) async fn close_sessions(
     let Query(Which { server, user_id }) = which.map_err(|_| {
         Problem::invalid("the query may hold `server` and `user_id`, each at most once and percent-encoded")
     })?;
-    let scope = scope(user_id.as_deref(), Some(&thread))?;
+    let scope = scope(&caller, user_id.as_deref(), Some(&thread))?;
     let server = server.map(ServerName::new);
-    let closed = replica.runtime.close_sessions(&scope, server.as_ref()).await?;
+    let closed = replica.runtime.close_sessions(&caller, &scope, server.as_ref()).await?;
     Ok(Json(Closed { closed }))
 }

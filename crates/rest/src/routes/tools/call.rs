@@ -11,14 +11,15 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use caribou_core::ids::RequestId;
 use caribou_core::result::{AgentResult, Artifact, Block};
-use caribou_runtime::{CallTool, CalledTool, Caller, Door, RequestSecrets, SessionSeen, Shape};
-use serde::de::IgnoredAny;
+use caribou_runtime::{CallTool, CalledTool, Caller, SessionSeen, Shape};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::carrier::{self, CallConfig, Context, Metadata};
 use crate::body::JsonBody;
 use crate::event_stream::{self, EventsWanted};
+use crate::identity::Identified;
 use crate::openapi::{BodyProblems, CallProblems};
 use crate::problem::Problem;
 use crate::router::Replica;
@@ -45,24 +46,25 @@ pub(crate) struct CallRequest {
     #[serde(default, deserialize_with = "as_written")]
     #[schema(value_type = Option<Object>)]
     arguments: Option<Box<RawValue>>,
-    /// For whom; absent or empty: `default`. At most 256 bytes, no control characters.
+    /// For whom; absent or empty: for the caller itself. At most 256 bytes, no control characters.
     #[schema(max_length = 256)]
     user_id: Option<String>,
     /// In which conversation; absent or empty: `default`. A stateful server keeps one state per user and thread.
     #[schema(pattern = "^[A-Za-z0-9_-]{0,64}$")]
     thread_id: Option<String>,
-    /// The run of an agent that calls. Taken and not used yet.
-    #[serde(default, rename = "run_id")]
-    #[schema(value_type = Option<String>)]
-    _run_id: IgnoredAny,
-    /// The model's id of this call. Taken and not used yet.
-    #[serde(default, rename = "tool_call_id")]
-    #[schema(value_type = Option<String>)]
-    _tool_call_id: IgnoredAny,
-    /// `config.context.secrets` holds the secrets of this request. They are dropped while the body is read: never
-    /// stored, logged or sent on. Its `metadata` must hold no `auth_token`.
+    /// The run of an agent that calls, for interceptors.
+    run_id: Option<String>,
+    /// The model's id of this call, for interceptors.
+    tool_call_id: Option<String>,
+    /// `config.context.secrets` holds the secrets of this request by key, strings all: for the headers and interceptors
+    /// that ask for them. At most 64 of 16 KiB; never stored, logged or sent on otherwise. No `metadata` in it may hold
+    /// `auth_token`.
     #[schema(value_type = Option<Object>, example = json!({"context": {"secrets": {"API_KEY": "..."}}}))]
     config: Option<CallConfig>,
+    /// Another place for `secrets`; `config.context` wins.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    context: Context,
     /// What a caller notes of its run. Not used; must hold no `auth_token`, since metadata is kept and shown.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Metadata>,
@@ -76,26 +78,6 @@ pub(crate) struct CallRequest {
     neutralise: Option<bool>,
 }
 
-/// What is read of `config`; the secrets in it are not.
-#[derive(Deserialize)]
-#[serde(expecting = "an object")]
-struct CallConfig {
-    metadata: Option<Metadata>,
-}
-
-/// What is read of metadata: whether a credential was put where none belongs (contract 2.4).
-#[derive(Deserialize)]
-#[serde(expecting = "an object")]
-struct Metadata {
-    #[serde(default, deserialize_with = "is_there")]
-    auth_token: bool,
-}
-
-/// What is there counts whatever it is, `null` included.
-fn is_there<'de, D: Deserializer<'de>>(member: D) -> Result<bool, D::Error> {
-    IgnoredAny::deserialize(member).map(|_| true)
-}
-
 /// What a call is answered with.
 #[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -107,19 +89,17 @@ enum Format {
 }
 
 impl CallRequest {
-    fn into_call(self, request_id: RequestId) -> Result<CallTool, Problem> {
-        let of_config = self.config.and_then(|config| config.metadata);
-        if [self.metadata, of_config].into_iter().flatten().any(|metadata| metadata.auth_token) {
-            return Err(Problem::invalid("metadata may not hold `auth_token`: put it into `config.context.secrets`"));
-        }
+    fn into_call(self, caller: Caller, request_id: RequestId) -> Result<CallTool, Problem> {
+        let secrets = carrier::secrets(self.metadata, self.config, self.context)?;
+        let scope = scope(&caller, self.user_id.as_deref(), self.thread_id.as_deref())?;
         Ok(CallTool {
             name: self.name,
             arguments: self.arguments,
-            caller: Caller::local(Door::Rest),
-            secrets: RequestSecrets::default(),
-            run_id: None,
-            tool_call_id: None,
-            scope: scope(self.user_id.as_deref(), self.thread_id.as_deref())?,
+            caller,
+            secrets,
+            run_id: self.run_id.map(Into::into),
+            tool_call_id: self.tool_call_id.map(Into::into),
+            scope,
             timeout: self.timeout.map(bound).transpose()?,
             progress: None,
             shape: match self.format {
@@ -263,11 +243,12 @@ impl IntoResponse for CallAnswer<'_> {
 )]
 pub(crate) async fn call_tool(
     State(replica): State<Arc<Replica>>,
+    Identified(caller): Identified,
     Extension(id): Extension<RequestId>,
     EventsWanted(streamed): EventsWanted,
     JsonBody(request): JsonBody<CallRequest>,
 ) -> Result<Response, Problem> {
-    let call = request.into_call(id.clone())?;
+    let call = request.into_call(caller, id.clone())?;
     if streamed {
         return Ok(event_stream::respond(replica, call));
     }

@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use crate::identity::Identified;
 use crate::openapi::{DiscoveryProblems, ParameterProblems};
 use crate::problem::Problem;
 use crate::router::Replica;
@@ -78,6 +79,10 @@ struct ToolMetadata<'l> {
     /// For what its operator wants it preferred; absent when its routing is off.
     #[serde(skip_serializing_if = "Option::is_none")]
     deerflow_mcp_routing: Option<RoutingEntry<'l>>,
+    /// What the user calls the server, which is the user's own; absent for servers of the deployment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    connection: Option<&'l str>,
     /// Members of `tool` that were malformed and mended; absent when there was none.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     #[schema(required = false)]
@@ -141,13 +146,14 @@ impl<'l> From<&'l ListedTool> for ToolEntry<'l> {
             metadata: ToolMetadata {
                 deerflow_mcp: true,
                 deerflow_mcp_routing: RoutingEntry::of(&tool.routing),
+                connection: tool.connection.as_deref(),
                 repaired: &tool.repaired,
             },
         }
     }
 }
 
-/// Lists the tools of all servers.
+/// Lists the tools of all servers that the caller may use.
 ///
 /// A server that is slow or broken is named beside the tools of the others. Which tools are deferred is told for the
 /// user and thread named.
@@ -164,8 +170,9 @@ impl<'l> From<&'l ListedTool> for ToolEntry<'l> {
 )]
 pub(crate) async fn list_tools(
     State(replica): State<Arc<Replica>>,
+    Identified(caller): Identified,
     QueriedScope(scope): QueriedScope,
 ) -> Result<Response, Problem> {
-    let listed = replica.runtime.list_tools(&scope).await?;
+    let listed = replica.runtime.list_tools(&caller, &scope).await?;
     Ok(Json(ToolList::from(&listed)).into_response())
 }

@@ -1,6 +1,7 @@
 //! Tools of all servers: list, search and promote them, call one, ask the servers for them again.
 
 pub(crate) mod call;
+mod carrier;
 pub(crate) mod list;
 pub(crate) mod promote;
 pub(crate) mod refresh;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::body::JsonBody;
+use crate::identity::Identified;
 use crate::openapi::{BodyProblems, DiscoveryProblems};
 use crate::problem::Problem;
 use crate::router::Replica;
@@ -24,7 +25,7 @@ pub(crate) struct Spoken {
     /// The user's latest message as the user wrote it: neither a summary nor a message hidden from the user, unless
     /// that is the answer to a question of the agent. The first 256 KiB are looked at.
     text: String,
-    /// For whom; absent or empty: `default`. At most 256 bytes, no control characters.
+    /// For whom; absent or empty: for the caller itself. At most 256 bytes, no control characters.
     #[schema(max_length = 256)]
     user_id: Option<String>,
     /// In which thread; absent or empty: `default`.
@@ -62,9 +63,10 @@ impl<'p> From<&'p PromotedTools> for Promoted<'p> {
 )]
 pub(crate) async fn promote_tools(
     State(replica): State<Arc<Replica>>,
+    Identified(caller): Identified,
     JsonBody(spoken): JsonBody<Spoken>,
 ) -> Result<Response, Problem> {
-    let scope = scope(spoken.user_id.as_deref(), spoken.thread_id.as_deref())?;
-    let promoted = replica.runtime.promote_tools(&scope, &spoken.text).await?;
+    let scope = scope(&caller, spoken.user_id.as_deref(), spoken.thread_id.as_deref())?;
+    let promoted = replica.runtime.promote_tools(&caller, &scope, &spoken.text).await?;
     Ok(Json(Promoted::from(&promoted)).into_response())
 }

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::body::OptionalJsonBody;
+use crate::identity::Identified;
 use crate::openapi::{BodyProblems, DiscoveryProblems};
 use crate::problem::{Problem, ProblemBody};
 use crate::router::Replica;
@@ -24,7 +25,7 @@ pub(crate) struct Refresh {
 
 /// Asks servers for their tools again.
 ///
-/// For servers that never announce a change. Without a body every enabled server is asked.
+/// For admins, and for servers that never announce a change. Without a body every enabled server is asked.
 #[utoipa::path(
     post,
     path = "/api/mcp/tools/refresh",
@@ -39,9 +40,10 @@ pub(crate) struct Refresh {
 )]
 pub(crate) async fn refresh_tools(
     State(replica): State<Arc<Replica>>,
+    Identified(caller): Identified,
     OptionalJsonBody(which): OptionalJsonBody<Refresh>,
 ) -> Result<StatusCode, Problem> {
     let server = which.and_then(|which| which.server).map(ServerName::new);
-    replica.runtime.refresh_tools(server.as_ref()).await?;
+    replica.runtime.refresh_tools(&caller, server.as_ref()).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 
 use super::list::ToolEntry;
 use crate::body::JsonBody;
+use crate::identity::Identified;
 use crate::openapi::{BodyProblems, DiscoveryProblems};
 use crate::problem::{Problem, ProblemBody};
 use crate::router::Replica;
@@ -30,7 +31,7 @@ pub(crate) struct Search {
     /// without regard to case, or holds it as text when it is none. At most 4096 bytes.
     #[schema(max_length = 4096)]
     query: String,
-    /// For whom; absent or empty: `default`. At most 256 bytes, no control characters.
+    /// For whom; absent or empty: for the caller itself. At most 256 bytes, no control characters.
     #[schema(max_length = 256)]
     user_id: Option<String>,
     /// In which thread what is found counts as fetched; absent or empty: `default`.
@@ -92,9 +93,10 @@ impl<'f> From<&'f FoundTools> for Found<'f> {
 )]
 pub(crate) async fn search_tools(
     State(replica): State<Arc<Replica>>,
+    Identified(caller): Identified,
     JsonBody(search): JsonBody<Search>,
 ) -> Result<Response, Problem> {
-    let scope = scope(search.user_id.as_deref(), search.thread_id.as_deref())?;
-    let found = replica.runtime.search_tools(&scope, &search.query).await?;
+    let scope = scope(&caller, search.user_id.as_deref(), search.thread_id.as_deref())?;
+    let found = replica.runtime.search_tools(&caller, &scope, &search.query).await?;
     Ok(Json(Found::from(&found)).into_response())
 }

@@ -7,10 +7,11 @@ use caribou_core::config::{Routing, ServerConfig, ServerEntry, Source, parse};
 use caribou_core::era::Era;
 use caribou_core::ids::BootId;
 use caribou_ports::BoxFuture;
+use caribou_ports::identity::Authenticator;
 use caribou_ports::mcp::{
     CallError, Connector, Disconnect, OpenError, OpenSession, Progress, Session, SessionFacts, ToolCall, ToolListing,
 };
-use caribou_runtime::{Options, Runtime};
+use caribou_runtime::{Options, Outside, Runtime};
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
@@ -29,9 +30,18 @@ pub(crate) struct FakeServer {
 
 /// A running replica with this server alone, named `fake`.
 pub(crate) async fn replica(server: &FakeServer, options: Options) -> Runtime {
+    replica_for(server, options, None).await
+}
+
+/// The same for callers that are told apart.
+pub(crate) async fn replica_for(
+    server: &FakeServer,
+    options: Options,
+    authenticator: Option<Arc<dyn Authenticator>>,
+) -> Runtime {
     let config = ServerEntry { name: "fake".into(), config: Ok(Arc::new(config(server))) };
-    let boot = BootId::new("boot-1");
-    Runtime::start(vec![config], options, Arc::new(server.clone()), boot).await.expect("it starts")
+    let outside = Outside { authenticator, ..Outside::from(Arc::new(server.clone())) };
+    Runtime::start(vec![config], options, outside, BootId::new("boot-1")).await.expect("it starts")
 }
 
 fn config(server: &FakeServer) -> ServerConfig {

@@ -3,5 +3,5 @@
 mod fake;
 mod talk;
 
-pub(crate) use fake::{FakeServer, replica};
+pub(crate) use fake::{FakeServer, replica, replica_for};
 pub(crate) use talk::{Answer, ask, call, start, start_with};

@@ -9,8 +9,10 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::response::Response;
-use caribou_core::config::{ServerConfig, Source, Transport, parse};
-use caribou_ports::mcp::{CallError, OpenError, Session, SessionEvent, ToolCall};
+use caribou_core::config::{Origin, ServerConfig, Source, Transport, parse};
+use caribou_core::network::AllowedNetworks;
+use caribou_egress::WayOut;
+use caribou_ports::mcp::{CallError, Credentials, OpenError, Session, SessionEvent, ToolCall};
 use http::{HeaderMap, Method};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -196,6 +198,8 @@ pub(super) struct Client {
     pub(super) watch_lists: bool,
     pub(super) events: Arc<Mutex<Vec<SessionEvent>>>,
     pub(super) told: Arc<Notify>,
+    pub(super) origin: Origin,
+    pub(super) credentials: Credentials,
 }
 
 impl Client {
@@ -203,12 +207,22 @@ impl Client {
         // Fails when another test of this process was first, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Self {
-            remotes: Remotes::new().unwrap(),
+            remotes: Remotes::new(AllowedNetworks::default(), &WayOut::default()).unwrap(),
             eras: Arc::default(),
             watch_lists: false,
             events: Arc::default(),
             told: Arc::default(),
+            origin: Origin::Deployment,
+            credentials: Credentials::default(),
         }
+    }
+
+    /// One for a personal connection, which reaches these blocks of addresses beside the public internet.
+    pub(super) fn personal(allowed: &[&str]) -> Self {
+        let client = Self::new();
+        let allowed = AllowedNetworks(allowed.iter().map(|block| block.parse().unwrap()).collect());
+        let origin = Origin::Personal { connection: "mine".into() };
+        Self { remotes: Remotes::new(allowed, &WayOut::default()).unwrap(), origin, ..client }
     }
 
     /// The server at `url`, with these further settings.
@@ -227,6 +241,7 @@ impl Client {
 
     pub(super) async fn open_with(&self, url: &str, more: Value) -> Result<ChannelSession, OpenError> {
         let server = Self::server(url, &more);
+        let server = Arc::new(ServerConfig { origin: self.origin.clone(), ..(*server).clone() });
         let (events, told) = (Arc::clone(&self.events), Arc::clone(&self.told));
         let sink = Arc::new(move |event| {
             events.lock().unwrap().push(event);
@@ -236,6 +251,7 @@ impl Client {
             asks: Arc::new(ServerAsks::new(&server, sink)),
             server: Arc::clone(&server),
             label: "fake/ann:t1".to_owned(),
+            credentials: self.credentials.clone(),
             folder: None,
             watch_lists: self.watch_lists,
             eras: Arc::clone(&self.eras),

@@ -1,8 +1,10 @@
 //! What the HTTP transports do, seen from a server: each test scripts one in this process.
 
 mod answers;
+mod credentials;
 mod eras;
 mod fake;
+mod guarded;
 mod modern;
 mod redirects;
 mod sessions;

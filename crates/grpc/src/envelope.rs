@@ -1,0 +1,50 @@
+//! What all requests have in common: a request id in and out, a message that must arrive in time, panics answered.
+//!
+//! The only layer around the services. A method that panics takes nothing else along: its caller reads `INTERNAL`, the
+//! log names the request. Foreign web sites are no danger here: a browser sends `application/grpc` to another origin
+//! only after asking, and is never answered.
+
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use caribou_core::ids::RequestId;
+use futures::FutureExt;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use hyper::body::Incoming;
+use tonic::body::Body;
+use tonic::service::Routes;
+use tower::ServiceExt;
+use uuid::Uuid;
+
+use crate::patient::Patient;
+use crate::status;
+
+/// The metadatum that names a request, in both directions.
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Runs one request inside its envelope. Methods find the [`RequestId`] among the request's extensions.
+pub(crate) async fn envelope(
+    routes: Routes,
+    patience: Duration,
+    mut request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
+    let id = request_id(request.headers());
+    request.extensions_mut().insert(id.clone());
+    let request = request.map(|body| Patient::new(body, patience));
+    let ran = AssertUnwindSafe(routes.oneshot(request)).catch_unwind().await;
+    let mut response = match ran {
+        Ok(answered) => answered?,
+        Err(_) => status::panicked(&id).into_http(),
+    };
+    if let Ok(value) = HeaderValue::from_str(id.as_str()) {
+        response.headers_mut().insert(X_REQUEST_ID, value);
+    }
+    Ok(response)
+}
+
+/// The caller's own id if it is fit to be printed, else a new one that sorts by time.
+fn request_id(headers: &HeaderMap) -> RequestId {
+    let given = headers.get(X_REQUEST_ID).and_then(|id| RequestId::from_caller(id.as_bytes()));
+    given.unwrap_or_else(|| RequestId::new(Uuid::now_v7().to_string()))
+}

@@ -1,0 +1,216 @@
+//! One request to a token endpoint, and how it came out.
+//!
+//! Owns the difference between a request that was surely not sent and one whose answer is lost (O2): the form is handed
+//! over as a stream, which the client asks for only once it has a connection, and which is withdrawn when none came
+//! about in time. Each wait is bounded by `client::OPERATION`; whoever waits for the whole sets a bound of its own.
+
+use std::future::pending;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use caribou_core::config::Secret;
+use caribou_core::masker::Masker;
+use caribou_core::oauth::{self, Given, NotGiven, Refusal};
+use caribou_egress::{Guard, WayOut, refusal_in};
+use caribou_ports::BoxFuture;
+use caribou_ports::token_endpoint::{TokenAnswer, TokenEndpoint, TokenRequest, TokenRequestError};
+use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
+use reqwest::{Body, Client, Response, StatusCode, Url};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::client::{OPERATION, client, describe};
+use super::{body, masking};
+
+/// The largest answer: a token, even one with many claims, is a few kilobytes.
+const MAX_ANSWER_BYTES: usize = 64 * 1024;
+
+/// Asks token endpoints over HTTP.
+pub struct TokenEndpoints {
+    open: Client,
+    guarded: Client,
+    guard: Guard,
+}
+
+impl TokenEndpoints {
+    /// Those of the configuration file wherever they are, those of personal connections where `guard` lets them. Both
+    /// trust the authorities of `way_out`; only the former go through its proxies.
+    ///
+    /// # Errors
+    /// The HTTP clients cannot be set up.
+    pub fn new(guard: Guard, way_out: &WayOut) -> io::Result<Arc<Self>> {
+        // The HTTP client panics without a provider; an error means that the program has installed one itself.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let open = client(way_out, None).map_err(io::Error::other)?;
+        let guarded = client(way_out, Some(&guard)).map_err(io::Error::other)?;
+        Ok(Arc::new(Self { open, guarded, guard }))
+    }
+}
+
+impl TokenEndpoint for TokenEndpoints {
+    fn request(&self, request: TokenRequest) -> BoxFuture<'static, Result<TokenAnswer, TokenRequestError>> {
+        let (client, guard) =
+            if request.guarded { (self.guarded.clone(), Some(self.guard.clone())) } else { (self.open.clone(), None) };
+        Box::pin(async move {
+            let form = oauth::form(&request.oauth, request.refresh_token.as_ref()).map_err(not_sent)?;
+            let url = Url::parse(&request.oauth.token_url).map_err(|_| not_sent("`oauth.token_url` is no URL"))?;
+            if let Some(guard) = guard {
+                guard.check(&url).map_err(not_sent)?;
+            }
+            let masker = masking::of_request(&request.oauth, &form);
+            let response = send(&client, url, &form).await?;
+            read(response, &request, &masker).await
+        })
+    }
+}
+
+fn not_sent(why: impl ToString) -> TokenRequestError {
+    TokenRequestError::NotSent(why.to_string())
+}
+
+fn unknown(why: &str) -> TokenRequestError {
+    TokenRequestError::Unknown(format!("the token endpoint {why}; whether it gave a token is not known"))
+}
+
+/// Nobody has asked for the form yet.
+const HELD: u8 = 0;
+/// It is on its way.
+const TAKEN: u8 = 1;
+/// It is not handed out any more.
+const WITHDRAWN: u8 = 2;
+
+/// Sends the form, and waits for the head of the answer.
+async fn send(client: &Client, url: Url, form: &[(String, Secret)]) -> Result<Response, TokenRequestError> {
+    let text = encoded(form);
+    let hand = Arc::new(AtomicU8::new(HELD));
+    let (taken, connected) = oneshot::channel();
+    let request = client
+        .post(url)
+        .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .header(CONTENT_LENGTH, text.len())
+        .header(ACCEPT, "application/json")
+        .body(Body::wrap_stream(handed_over(text, hand.clone(), taken)));
+    let mut answer = pin!(request.send());
+    let connecting = async {
+        tokio::select! {
+            answer = &mut answer => Some(answer),
+            () = async { if connected.await.is_err() { pending().await } } => None,
+        }
+    };
+    let answer = match timeout(OPERATION, connecting).await {
+        Ok(Some(answer)) => answer,
+        Ok(None) => match timeout(OPERATION, answer).await {
+            Ok(answer) => answer,
+            Err(_) => return Err(unknown("did not answer within 15 s")),
+        },
+        Err(_) if withdraw(&hand) => {
+            return Err(not_sent("the token endpoint accepted no connection within 15 s; nothing was sent"));
+        }
+        Err(_) => return Err(unknown("did not answer within 15 s")),
+    };
+    answer.map_err(|error| match refusal_in(&error) {
+        Some(refused) => not_sent(refused),
+        None if withdraw(&hand) => {
+            not_sent(format!("the token endpoint cannot be reached: {}; nothing was sent", describe(&error)))
+        }
+        None => unknown(&format!("broke the connection off before its answer: {}", describe(&error))),
+    })
+}
+
+fn encoded(form: &[(String, Secret)]) -> String {
+    let mut text = url::form_urlencoded::Serializer::new(String::new());
+    text.extend_pairs(form.iter().map(|(name, value)| (name, value.expose())));
+    text.finish()
+}
+
+/// The form, for whoever asks first: the connection, or the one who gives up.
+fn handed_over(
+    form: String,
+    hand: Arc<AtomicU8>,
+    taken: oneshot::Sender<()>,
+) -> impl futures::Stream<Item = Result<String, io::Error>> + Send + 'static {
+    futures::stream::once(async move {
+        match hand.compare_exchange(HELD, TAKEN, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => {
+                let _ = taken.send(());
+                Ok(form)
+            }
+            Err(_) => Err(io::Error::other("the request was given up")),
+        }
+    })
+}
+
+/// Takes the form back. Whether nobody had it.
+fn withdraw(hand: &AtomicU8) -> bool {
+    hand.compare_exchange(HELD, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire).is_ok()
+}
+
+/// Reads the answer to its end.
+async fn read(response: Response, request: &TokenRequest, masker: &Masker) -> Result<TokenAnswer, TokenRequestError> {
+    let status = response.status();
+    let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let content_type = content_type.to_owned();
+    let body = whole(response).await;
+    if !status.is_success() {
+        // The status is an answer of its own: whatever became of the rest, no token was given.
+        let members = body.ok().and_then(|body| body::members(&content_type, &body).ok()).unwrap_or_default();
+        let masker = masking::with_answer(masker, &request.oauth, &members);
+        return Err(refused(Some(status), &Refusal::read(&members), &masker));
+    }
+    let members = match body {
+        Ok(body) => body::members(&content_type, &body).map_err(|why| TokenRequestError::Unusable(why.to_owned()))?,
+        Err(NotWhole::TooLarge) => {
+            return Err(TokenRequestError::Unusable(format!(
+                "the answer of the token endpoint is larger than {MAX_ANSWER_BYTES} bytes"
+            )));
+        }
+        Err(NotWhole::Broken(why)) => return Err(unknown(&why)),
+    };
+    match oauth::answer::read(&request.oauth, &members) {
+        Ok(Given { header, expires_in, refresh_token }) => Ok(TokenAnswer { header, expires_in, refresh_token }),
+        Err(NotGiven::Refused(refusal)) => {
+            Err(refused(None, &refusal, &masking::with_answer(masker, &request.oauth, &members)))
+        }
+        Err(NotGiven::Unusable(why)) => Err(TokenRequestError::Unusable(why)),
+    }
+}
+
+/// Why the body of an answer is not there.
+enum NotWhole {
+    TooLarge,
+    Broken(String),
+}
+
+async fn whole(mut response: Response) -> Result<Vec<u8>, NotWhole> {
+    let mut body = Vec::new();
+    loop {
+        match timeout(OPERATION, response.chunk()).await {
+            Ok(Ok(None)) => return Ok(body),
+            Ok(Ok(Some(chunk))) if body.len() + chunk.len() > MAX_ANSWER_BYTES => return Err(NotWhole::TooLarge),
+            Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
+            Ok(Err(error)) => return Err(NotWhole::Broken(format!("broke its answer off: {}", describe(&error)))),
+            Err(_) => return Err(NotWhole::Broken("stood still amid its answer for 15 s".to_owned())),
+        }
+    }
+}
+
+/// The error of an answer that refuses; `status` where that says so.
+fn refused(status: Option<StatusCode>, refusal: &Refusal, masker: &Masker) -> TokenRequestError {
+    let mut message = match status {
+        Some(status) if status.is_redirection() => {
+            format!(
+                "the token endpoint redirects (HTTP {}), which is not followed; write its final address as `oauth.token_url`",
+                status.as_u16()
+            )
+        }
+        Some(status) => format!("the token endpoint answered HTTP {}", status.as_u16()),
+        None => "the token endpoint answered with an error".to_owned(),
+    };
+    for text in [&refusal.error, &refusal.description].into_iter().flatten() {
+        message.push_str(": ");
+        message.push_str(&masking::shown(masker, text));
+    }
+    TokenRequestError::Refused { error: refusal.code().map(str::to_owned), message }
+}

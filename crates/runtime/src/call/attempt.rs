@@ -1,0 +1,124 @@
+//! Sends a prepared call in a session of its user, thread and credentials, and brings the answer back.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use caribou_core::session::call_limits;
+use caribou_ports::mcp::{CallError, ToolCall};
+use serde_json::value::RawValue;
+
+use super::Prepared;
+use super::bounds::{Bound, Silence, heard, timed_out, too_silent};
+use super::failure::call_failed;
+use crate::Runtime;
+use crate::api::call_tool::{CallTool, CalledTool, SessionSeen};
+use crate::catalog::Target;
+use crate::error::VerbError;
+use crate::session::Admitted;
+use crate::shape::Shaping;
+
+/// What came back, and what is left to do about its form.
+pub(crate) type Answered = (CalledTool, Option<Shaping>);
+
+/// One attempt that failed, and whether the call surely never left this process.
+struct Failed {
+    error: VerbError,
+    not_sent: bool,
+}
+
+impl From<VerbError> for Failed {
+    fn from(error: VerbError) -> Self {
+        Self { error, not_sent: false }
+    }
+}
+
+/// What an interceptor answered in the server's place.
+pub(crate) fn answered(call: &CallTool, result: Box<RawValue>) -> Answered {
+    (CalledTool { result, agent: None, session: None }, Shaping::of_ready(call.shape))
+}
+
+impl Runtime {
+    /// Sends the call, shows the result to its interceptors, and answers with what they made of it.
+    pub(crate) async fn call_target(
+        &self,
+        target: &Target,
+        call: &CallTool,
+        prepared: Prepared,
+        bound: Bound,
+    ) -> Result<Answered, VerbError> {
+        let server = &target.binding.server;
+        let reached = AtomicBool::new(false);
+        let attempt = async {
+            match self.attempt(target, call, &prepared, &reached).await {
+                // It surely never left: the session was lost between two calls.
+                Err(Failed { not_sent: true, .. }) => self.attempt(target, call, &prepared, &reached).await,
+                done => done,
+            }
+        };
+        let (mut called, shaping) = match tokio::time::timeout_at(bound.deadline, attempt).await {
+            Ok(done) => done.map_err(|failed| failed.error)?,
+            Err(_) if !reached.load(Ordering::Relaxed) => {
+                let why = format!("server `{}` is still being opened", server.shown_name());
+                return Err(bound.not_called(&call.name, &why));
+            }
+            Err(_) => return Err(bound.passed(server, &target.raw_name)),
+        };
+        if let Some(passage) = prepared.passage {
+            let shown = tokio::time::timeout_at(bound.deadline, passage.after(called.result)).await;
+            called.result = shown.unwrap_or_else(|_| Err(bound.not_shown(&call.name)))?;
+        }
+        Ok((called, shaping))
+    }
+
+    /// `reached` is set once the call may have reached the server.
+    async fn attempt(
+        &self,
+        target: &Target,
+        call: &CallTool,
+        prepared: &Prepared,
+        reached: &AtomicBool,
+    ) -> Result<Answered, Failed> {
+        let server = &target.binding.server;
+        let admitted = self.router.admit(&target.binding, &call.scope, &prepared.headers).await?;
+        reached.store(true, Ordering::Relaxed);
+        let facts = admitted.session.facts();
+        tracing::Span::current().record("era", tracing::field::display(facts.era));
+        let shaping = Shaping::begin(call.shape, self.folders.as_ref(), server, &call.scope).await;
+        let limits = call_limits(server, call.timeout, self.options.http_call_timeout, self.options.call_max);
+        let silence = limits.idle.map(Silence::new);
+        let upstream = ToolCall {
+            name: target.raw_name.clone(),
+            arguments: prepared.arguments(call).map(RawValue::to_owned),
+            meta: prepared.meta.clone(),
+            headers: prepared.call_headers(server),
+            progress: heard(call.progress.clone(), silence.as_ref()),
+        };
+        let answer = admitted.session.call_tool(upstream);
+        let result = tokio::select! {
+            answer = answer => answer,
+            () = tokio::time::sleep(limits.total) => {
+                return Err(timed_out(server, &target.raw_name, "its bound", limits.total).into());
+            }
+            longest = too_silent(silence.as_ref()) => {
+                return Err(timed_out(server, &target.raw_name, "tool_call_idle_timeout: no progress", longest).into());
+            }
+        };
+        admitted.handle.asked(&result);
+        match result {
+            Ok(result) => Ok((CalledTool { result, agent: None, session: self.seen(&admitted) }, shaping)),
+            Err(error) => {
+                let not_sent = matches!(error, CallError::Disconnected { sent: false, .. });
+                let error = call_failed(server, &target.raw_name, error, prepared.headers.values());
+                Err(Failed { error, not_sent })
+            }
+        }
+    }
+
+    fn seen(&self, admitted: &Admitted) -> Option<SessionSeen> {
+        admitted.session.facts().stateful.then(|| {
+            let handle = &admitted.handle;
+            let epoch = handle.epoch();
+            let restarted = handle.first_answer() && self.router.served(&handle.key, epoch);
+            SessionSeen { server: handle.key.server.clone(), epoch, replica: self.boot.clone(), restarted }
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! Which connections there are: one for each server and what its `oauth` block stands for.
+//!
+//! Owns what outlives what: a session, a discovery, a reset and a server that is switched off, or whose entry is wrong
+//! for the moment, leave the chain as it is. It is dropped when the server is gone or its block starts another chain;
+//! an edit that leaves the chain the same (another client secret, other form fields) goes on with its refresh token.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use caribou_core::bounds::MAX_REMEMBERED_SERVERS;
+use caribou_core::config::{OAuth, ServerConfig, ServerEntry};
+use caribou_core::ids::ServerName;
+use caribou_core::oauth::Fingerprint;
+use caribou_ports::access_token::AccessTokens;
+use caribou_ports::mcp::OpenError;
+use caribou_ports::token_endpoint::TokenEndpoint;
+use ractor::ActorCell;
+
+use super::chain::Chain;
+use super::connection::{Connection, Desk};
+use crate::metrics::Metrics;
+
+/// All connections of a replica. Cheap to clone; all clones are the same.
+#[derive(Clone)]
+pub(crate) struct Chains {
+    endpoint: Option<Arc<dyn TokenEndpoint>>,
+    metrics: Arc<Metrics>,
+    root: Arc<OnceLock<ActorCell>>,
+    connections: Arc<Mutex<Connections>>,
+}
+
+/// By server, and by what its `oauth` block stands for: one that is still opening sessions under former settings does
+/// not displace the chain of those in force.
+type Connections = HashMap<(ServerName, Fingerprint), Arc<Connection>>;
+
+impl Chains {
+    pub(crate) fn new(endpoint: Option<Arc<dyn TokenEndpoint>>, metrics: Arc<Metrics>) -> Self {
+        Self { endpoint, metrics, root: Arc::default(), connections: Arc::default() }
+    }
+
+    /// Sets under whom the actors live. Before it is told nothing is refreshed.
+    pub(crate) fn live_under(&self, root: ActorCell) {
+        let _ = self.root.set(root);
+    }
+
+    /// The tokens of this server; `None` when it has no OAuth in force. `guarded` tells that its addresses are a
+    /// person's own.
+    ///
+    /// # Errors
+    /// It has, and there is nothing to ask token endpoints with, or no room for one more connection.
+    pub(crate) fn of(&self, server: &ServerConfig, guarded: bool) -> Result<Option<Arc<dyn AccessTokens>>, OpenError> {
+        let Some(oauth) = server.oauth.as_ref().filter(|oauth| oauth.enabled) else { return Ok(None) };
+        let name = &server.name;
+        let Some(endpoint) = &self.endpoint else {
+            return Err(OpenError::Denied(format!(
+                "server `{name}` needs the access tokens of its `oauth`, and this runtime was started without a token \
+                 endpoint; hand one in as `Outside::token_endpoint`"
+            )));
+        };
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (name.clone(), Fingerprint::of(oauth));
+        let known = connections.get(&key);
+        if let Some(known) = known.filter(|known| *known.desk.oauth == *oauth && known.desk.guarded == guarded) {
+            return Ok(Some(known.clone()));
+        }
+        if known.is_none() && connections.len() >= MAX_REMEMBERED_SERVERS {
+            return Err(OpenError::Queued(format!("server `{name}` gets no access token: too many servers have some")));
+        }
+        let desk = Desk {
+            server: name.clone(),
+            chain: known.map_or_else(|| Chain::seeded(oauth), |known| known.desk.chain.clone()),
+            oauth: Arc::new(OAuth::clone(oauth)),
+            guarded,
+            endpoint: endpoint.clone(),
+            slot: Default::default(),
+            metrics: self.metrics.clone(),
+        };
+        let connection = Connection::new(desk, self.root.clone());
+        connections.insert(key, connection.clone());
+        Ok(Some(connection))
+    }
+
+    /// Drops the chains of a personal connection that is no more.
+    pub(crate) fn forget(&self, server: &ServerName) {
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        connections.retain(|(name, _), _| name != server);
+    }
+
+    /// Drops the chains of configured servers that these are not any more. Those of personal connections stay.
+    pub(crate) fn keep<'e>(&self, configured: impl Iterator<Item = &'e ServerEntry>) {
+        let kept: HashMap<&ServerName, Option<Fingerprint>> = configured
+            .filter_map(|entry| match &entry.config {
+                Ok(server) => Some((&entry.name, Some(Fingerprint::of(server.oauth.as_ref()?)))),
+                // What is wrong today may be mended tomorrow, and its rotated token is nowhere else.
+                Err(_) => Some((&entry.name, None)),
+            })
+            .collect();
+        let is_kept =
+            |name: &ServerName, fingerprint| kept.get(name).is_some_and(|now| now.is_none_or(|now| now == fingerprint));
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        connections.retain(|(name, fingerprint), connection| connection.desk.guarded || is_kept(name, *fingerprint));
+    }
+}

@@ -1,0 +1,99 @@
+//! One refresh at a time: everybody who needs a token meanwhile waits for the same one.
+//!
+//! Owns when a request is made. A failure is told to all who waited for it, and for a moment to whoever comes after, so
+//! that a broken endpoint is not asked once for each caller.
+
+use std::sync::Arc;
+
+use caribou_core::bounds::{MAX_WAITING_FOR_TOKEN, TOKEN_RETRY};
+use caribou_ports::access_token::{AccessToken, NoToken};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::connection::Desk;
+use super::refresh::refresh;
+use crate::survived::survived;
+
+pub(super) struct Coordinator;
+
+pub(super) enum CoordinatorMessage {
+    /// A caller found no good token.
+    Want(Waiter),
+    /// The refresh ended.
+    Refreshed(Result<AccessToken, NoToken>),
+}
+
+/// Who waits for a token.
+pub(super) type Waiter = oneshot::Sender<Result<AccessToken, NoToken>>;
+
+pub(super) struct CoordinatorState {
+    desk: Arc<Desk>,
+    /// Who waits for the refresh now running.
+    waiters: Vec<Waiter>,
+    is_refreshing: bool,
+    /// The last failure, and until when it is the answer.
+    failed: Option<(NoToken, Instant)>,
+}
+
+impl Actor for Coordinator {
+    type Msg = CoordinatorMessage;
+    type State = CoordinatorState;
+    type Arguments = Arc<Desk>;
+
+    async fn pre_start(&self, _: ActorRef<Self::Msg>, desk: Arc<Desk>) -> Result<Self::State, ActorProcessingErr> {
+        Ok(CoordinatorState { desk, waiters: Vec::new(), is_refreshing: false, failed: None })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        message: Self::Msg,
+        state: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            CoordinatorMessage::Want(waiter) => state.want(&myself, waiter),
+            CoordinatorMessage::Refreshed(outcome) => state.refreshed(&outcome),
+        }
+        Ok(())
+    }
+}
+
+impl CoordinatorState {
+    fn want(&mut self, myself: &ActorRef<CoordinatorMessage>, waiter: Waiter) {
+        if self.is_refreshing {
+            if self.waiters.len() >= MAX_WAITING_FOR_TOKEN {
+                self.waiters.retain(|waiter| !waiter.is_closed());
+            }
+            self.waiters.push(waiter);
+            return;
+        }
+        // Somebody else's refresh may have ended since the caller looked (contract 7.3, double check).
+        let known = self.desk.in_hand().or_else(|| {
+            self.failed.as_ref().filter(|(_, until)| *until > Instant::now()).map(|(failure, _)| Err(failure.clone()))
+        });
+        if let Some(known) = known {
+            let _ = waiter.send(known);
+            return;
+        }
+        self.waiters.push(waiter);
+        self.is_refreshing = true;
+        let (desk, to) = (self.desk.clone(), myself.clone());
+        tokio::spawn(async move {
+            let server = desk.server.clone();
+            let outcome = survived(refresh(desk)).await.unwrap_or_else(|| {
+                let message = format!("server `{server}` has no access token: this is a fault of Caribou");
+                Err(NoToken { message, needs_person: false })
+            });
+            let _ = to.cast(CoordinatorMessage::Refreshed(outcome));
+        });
+    }
+
+    fn refreshed(&mut self, outcome: &Result<AccessToken, NoToken>) {
+        self.is_refreshing = false;
+        self.failed = outcome.as_ref().err().map(|failure| (failure.clone(), Instant::now() + TOKEN_RETRY));
+        for waiter in self.waiters.drain(..) {
+            let _ = waiter.send(outcome.clone());
+        }
+    }
+}
