@@ -202,7 +202,7 @@ async fn a_replica_that_tells_nobody_apart_listens_on_loopback_only() {
     child.kill().await.unwrap();
 }
 
-/// PKCS #8 of an Ed25519 key but for its 32 bytes (RFC 8410, section 7).
+/// PKCS8 of an Ed25519 key but for its 32 bytes (RFC 8410, section 7).
 const ED25519: &[u8] = b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
 
 struct Issuer {

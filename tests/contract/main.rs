@@ -22,6 +22,7 @@ mod oauth;
 mod operations;
 mod personal;
 mod results;
+mod secrecy;
 mod sessions;
 mod tls;
 mod tool_search;

@@ -12,4 +12,5 @@ mod eras;
 mod listing;
 mod over_http;
 mod over_stdio;
+mod task_drivers;
 mod third_party;

@@ -171,7 +171,10 @@ async fn what_was_given_up_waits_for_a_newer_event_or_for_somebody(
     assert_eq!(settle(&*store, &spent, Happened::GaveUp).await, Settled::Settled);
     assert_eq!(notified(&*store, task).await, Notified::DeadLetter);
     let dead = store.dead_letters(None, 10).await.unwrap();
-    assert_eq!((dead.len(), dead[0].0, dead[0].1, dead[0].2.phase), (1, task, Sink::Webhook, Phase::DeadLetter));
+    assert_eq!(
+        (dead.len(), dead[0].task, dead[0].sink, dead[0].delivery.phase),
+        (1, task, Sink::Webhook, Phase::DeadLetter)
+    );
     assert_eq!(store.dead_letters(Some((task, Sink::Webhook)), 10).await.unwrap(), []);
     assert_eq!(store.next_delivery(Sink::Webhook).await.unwrap(), None, "never claimed again by itself");
 

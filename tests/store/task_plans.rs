@@ -73,6 +73,8 @@ async fn check(rows: u32) {
 
     let (plan, buffers) = claimed(&database, &statement, "256", 64).await;
     assert!(!plan.contains("Seq Scan") && plan.contains("mcp_work_due"), "{plan}");
+    // Among few rows, reading all that are due is as good.
+    assert!(rows < 1_000_000 || !plan.contains("Sort"), "read in the order of the index\n{plan}");
     assert!(buffers <= 64 * BUFFERS_EACH, "{buffers} buffers for 64 rows\n{plan}");
     let (plan, buffers) = claimed(&database, &statement, "256,257,258,259,260,261,262,263", 64).await;
     assert!(!plan.contains("Seq Scan"), "{plan}");

@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 use crate::servers::target_folder;
 use crate::{eventually, network};
 
-/// How long a Node server may take to listen on a loaded machine.
+/// How long a server may take to listen on a loaded machine.
 const START: Duration = Duration::from_secs(30);
 
 /// `@modelcontextprotocol/server-everything` over stdio.
@@ -31,28 +31,94 @@ pub fn time() -> Value {
     json!({ "command": installed("venv/bin/mcp-server-time"), "args": ["--local-timezone", "UTC"] })
 }
 
-/// `@modelcontextprotocol/server-everything` over streamable HTTP.
+/// A server of FastMCP with its tasks of the modern era, over stdio: `add`, `tear` (fails), `ask` (a question), `brood`
+/// (never ends).
+pub fn fastmcp_tasks() -> Value {
+    json!({ "command": fastmcp_python(), "args": ["-c", FASTMCP_TASKS] })
+}
+
+/// The server of [`fastmcp_tasks`] or, with a port as its argument, the same over streamable HTTP.
+const FASTMCP_TASKS: &str = r#"
+import asyncio, sys
+import mcp_types
+from fastmcp import Context, FastMCP
+from fastmcp_tasks import TasksExtension
+
+mcp = FastMCP("tasks")
+mcp.add_extension(TasksExtension())
+
+@mcp.tool(task=True)
+async def add(a: int, b: int) -> int:
+    return a + b
+
+@mcp.tool(task=True)
+async def tear() -> str:
+    raise ValueError("the paper tore")
+
+@mcp.tool(task=True)
+async def brood() -> str:
+    await asyncio.Event().wait()
+
+@mcp.tool(task=True)
+async def ask(ctx: Context) -> str | mcp_types.InputRequiredResult:
+    given = ctx.input_responses or {}
+    if "colour" in given:
+        return f"painted it {given['colour'].content['name']}"
+    form = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    params = mcp_types.ElicitRequestFormParams(message="Which colour?", requested_schema=form)
+    return mcp_types.InputRequiredResult(input_requests={"colour": mcp_types.ElicitRequest(params=params)})
+
+over = {"transport": "http", "host": "127.0.0.1", "port": int(sys.argv[1])} if len(sys.argv) > 1 else {}
+mcp.run(show_banner=False, **over)
+"#;
+
+fn fastmcp_python() -> PathBuf {
+    installed("venv-tasks/bin/python")
+}
+
+/// A server over streamable HTTP that runs until it is dropped.
 #[derive(Debug)]
-pub struct EverythingHttp {
+pub struct RemoteServer {
     port: u16,
     _process: Child,
 }
 
+/// `@modelcontextprotocol/server-everything` over streamable HTTP.
+pub struct EverythingHttp;
+
 impl EverythingHttp {
     /// Starts it and waits until it listens.
-    pub async fn start() -> Self {
+    pub async fn start() -> RemoteServer {
         let port = network::free_port();
-        let process = Command::new("node")
-            .arg(node_package("server-everything"))
-            .arg("streamableHttp")
-            .env("PORT", port.to_string())
+        let mut node = Command::new("node");
+        node.arg(node_package("server-everything")).arg("streamableHttp").env("PORT", port.to_string());
+        RemoteServer::start(node, port).await
+    }
+}
+
+/// The server of [`fastmcp_tasks`] over streamable HTTP.
+pub struct FastMcpTasksHttp;
+
+impl FastMcpTasksHttp {
+    /// Starts it and waits until it listens.
+    pub async fn start() -> RemoteServer {
+        let port = network::free_port();
+        let mut python = Command::new(fastmcp_python());
+        python.args(["-c", FASTMCP_TASKS, &port.to_string()]);
+        RemoteServer::start(python, port).await
+    }
+}
+
+impl RemoteServer {
+    async fn start(mut command: Command, port: u16) -> Self {
+        let process = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()
-            .expect("node can be run");
-        eventually(START, "server-everything listens", async || {
+            .expect("its program can be run");
+        eventually(START, "the server listens", async || {
             tokio::net::TcpStream::connect(("127.0.0.1", port)).await.ok()
         })
         .await;

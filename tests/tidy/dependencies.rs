@@ -11,7 +11,7 @@ const OURS: [(&str, &[&str]); 17] = [
     ("caribou-mcp", &["caribou-core", "caribou-egress", "caribou-ports"]),
     ("caribou-mcp-endpoint", &["caribou-core", "caribou-runtime", "caribou-mcp"]),
     ("caribou-rest", &["caribou-core", "caribou-runtime"]),
-    ("caribou-grpc", &["caribou-core", "caribou-ports", "caribou-proto", "caribou-runtime"]),
+    ("caribou-grpc", &["caribou-core", "caribou-proto", "caribou-runtime"]),
     ("caribou-identity", &["caribou-core", "caribou-ports"]),
     ("caribou-interceptors", &["caribou-core", "caribou-ports", "caribou-proto"]),
     ("caribou-proto", &[]),

@@ -257,3 +257,70 @@ pub const PERSONAL_LOOK: Duration = Duration::from_secs(1);
 
 /// Rows that are re-encrypted between two looks at the store: a page is read and written in well under a second.
 pub const RESEAL_PAGE: u32 = 200;
+
+/// How often the other replicas are looked at (durability.md 2.2, declare dead).
+pub const PEER_LOOK: Duration = Duration::from_secs(1);
+
+/// How soon a lease that could not be renewed is asked for again: several times within its margin.
+pub const LEASE_RETRY: Duration = Duration::from_secs(1);
+
+/// The longest that a claim of anybody holds: the largest `mcp_tasks.lease_seconds`.
+pub const LONGEST_CLAIM: Duration = Duration::from_secs(3_600);
+
+/// How often work on tasks is looked for while nobody says that there is some (architecture.md §10).
+pub const TASK_LOOK: Duration = Duration::from_secs(1);
+
+/// How soon it is looked for again when some was due and none was given out: it may be for others.
+pub const TASK_LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// The longest wait after the store has failed to say what is due.
+pub const TASK_STORE_BACKOFF: Duration = Duration::from_secs(5);
+
+/// From when on work that other replicas look after first is everybody's (durability.md 1.2).
+pub const TASK_OVERDUE: Duration = Duration::from_secs(2);
+
+/// How long it is tried to store what an attempt brought; after that its claim expires.
+pub const TASK_SETTLE: Duration = Duration::from_secs(5);
+
+/// How long attempts under way may go on when a replica stops; then they are given back.
+pub const TASK_STOP: Duration = Duration::from_secs(5);
+
+/// Unchanged polls that are stored in one statement: beyond some ten it gets longer, but hardly cheaper (durability.md
+/// 1.2).
+pub const TASK_BATCH: usize = 64;
+
+/// How long the first of them waits for others: little beside the seconds between two polls.
+pub const TASK_LINGER: Duration = Duration::from_millis(20);
+
+/// Attempts at the same time for tasks of one server (durability.md 1.10).
+pub const TASKS_PER_SERVER: usize = 4;
+
+/// How long a task is kept after its end: long enough for whoever comes back from a holiday.
+pub const TASK_RETENTION: Duration = Duration::from_secs(30 * 24 * 3_600);
+
+/// Tasks in one answer of a listing (contract 2.3).
+pub const MAX_TASK_PAGE: u32 = 100;
+
+/// Events of a task in one answer.
+pub const MAX_TASK_EVENTS: u32 = 200;
+
+/// Unfinished tasks of one user: more would be a loop.
+pub const TASKS_PER_USER: u32 = 1_000;
+
+/// Cancellations of what could not be stored that go on at the same time; each is one call to a server.
+pub const TASK_COMPENSATIONS: usize = 64;
+
+/// Polls of one server in a second, by one replica: more would be an attack.
+pub const TASK_POLLS_PER_SECOND: u32 = 500;
+
+/// How soon a task is looked at again whose server has no room for it now.
+pub const TASK_NO_ROOM: Duration = Duration::from_millis(250);
+
+/// How often an open stream of a task's events reads the record again: nobody waits longer for an event.
+pub const TASK_EVENTS_LOOK: Duration = Duration::from_secs(1);
+
+/// A stream of a task's events ends at this age; its client comes back and misses nothing.
+pub const TASK_STREAM_AGE: Duration = Duration::from_secs(3_600);
+
+/// Streams of task events that are open in one replica: each reads the record once a second.
+pub const MAX_TASK_STREAMS: usize = 256;

@@ -14,12 +14,21 @@ const fn invariant(id: &'static str, sentence: &'static str) -> Invariant {
 }
 
 /// What holds in this tree today. A promise enters with the code that keeps it.
-pub const INVARIANTS: [Invariant; 8] = [
+pub const INVARIANTS: [Invariant; 13] = [
     invariant("L2", "an epoch only grows"),
+    invariant(
+        "C1",
+        "the result of a claim is written only under its token and before its expiry; the one exception is the commit of a \
+         received OAuth successor, fenced by generation alone",
+    ),
+    invariant("C2", "a cancel request fences the poll in flight"),
     invariant("S2", "a call that may have reached its server is never repeated by us; ambiguity is reported"),
     invariant("S3", "live intervals of children of one session key are disjoint"),
     invariant("S4", "only the very session that failed can be evicted for the failure"),
     invariant("P1", "what one principal made cannot be used, seen or answered by another"),
+    invariant("T2", "a terminal status never changes"),
+    invariant("T3", "a status change and its event commit together"),
+    invariant("T4", "every unfinished task has a due work row; none is lost"),
     invariant("O3", "no secret is printable; a ciphertext moved to another row or column is refused"),
     invariant("B1", "every queue, map and wait is bounded; refusal comes within 50 ms"),
     invariant("W1", "what we do not understand passes unchanged"),

@@ -15,6 +15,7 @@ pub mod headers;
 pub mod holding;
 pub mod identity;
 pub mod ids;
+pub mod instant;
 pub mod invariants;
 pub mod launch;
 pub mod masker;

@@ -75,15 +75,8 @@ impl Upstreams {
     /// # Errors
     /// The HTTP client cannot be set up.
     pub fn new(options: UpstreamOptions, host: Arc<dyn ChildHost>) -> Result<Arc<Self>, UpstreamsError> {
-        let UpstreamOptions {
-            inherit_env,
-            child_grace,
-            era_probe,
-            max_message_bytes,
-            allowed_networks,
-            way_out,
-            boot,
-        } = options;
+        let UpstreamOptions { inherit_env, child_grace, era_probe, max_message_bytes, allowed_networks, way_out, boot } =
+            options;
         // The HTTP client panics without a provider; an error means that the program has installed one itself.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let remotes = Remotes::new(allowed_networks, &way_out).map_err(UpstreamsError::HttpClient)?;
@@ -120,7 +113,7 @@ impl Connector for Upstreams {
         Box::pin(async move {
             refuse_without_tokens(&opening)?;
             let opened = open(&launcher, &remotes, &opening, request).await?;
-            Ok(Arc::new(ChannelSession::new(opened, &opening.server, max_result_bytes)) as Arc<dyn Session>)
+            Ok(Arc::new(ChannelSession::new(opened, &opening, max_result_bytes)) as Arc<dyn Session>)
         })
     }
 }

@@ -13,6 +13,7 @@ mod listing;
 mod scripted;
 mod server_asks;
 mod session;
+pub mod tasks;
 mod transport;
 mod wire;
 

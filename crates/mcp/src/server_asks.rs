@@ -1,7 +1,7 @@
 //! What a server asks and tells on its own, on any transport, before or after the handshake.
 //!
-//! Owns the answers: `ping` is answered, `elicitation/create` is declined where we declared it, everything else is
-//! refused. Owns where notices go: list changes to the session's events, progress and log messages to the call they
+//! Owns the answers: `ping` is answered, `elicitation/create` is kept for whoever follows the task that it belongs to
+//! and declined otherwise, where we declared it; everything else is refused. Owns where notices go: list changes to the session's events, progress and log messages to the call they
 //! belong to, the rest nowhere. Does not write the answers.
 
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use caribou_ports::mcp::{EventSink, Oddity, Progress, SessionEvent};
 use serde_json::value::RawValue;
 use tracing::debug;
 
+use crate::tasks::questions::{Questions, Reply, related_task};
 use crate::wire::envelope::{self, Refusal};
 use crate::wire::errors::METHOD_NOT_FOUND;
 use crate::wire::ids::Pending;
@@ -19,8 +20,9 @@ use crate::wire::progress::{self, ProgressRoute};
 /// Answers one server.
 pub(crate) struct ServerAsks {
     server: Arc<str>,
-    declines_elicitation: bool,
+    declares_elicitation: bool,
     events: EventSink,
+    questions: Arc<Questions>,
 }
 
 /// Who may receive progress and log messages that come in.
@@ -34,22 +36,38 @@ pub(crate) enum Listeners<'a> {
 impl ServerAsks {
     /// For `server`, as its profile declares.
     pub(crate) fn new(server: &ServerConfig, events: EventSink) -> Self {
-        let declines_elicitation = server.client_capabilities.contains_key("elicitation");
-        Self { server: server.name.as_str().into(), declines_elicitation, events }
+        let declares_elicitation = server.client_capabilities.contains_key("elicitation");
+        Self { server: server.name.as_str().into(), declares_elicitation, events, questions: Arc::default() }
     }
 
-    /// The complete answer to a request of the server.
-    pub(crate) fn answer(&self, id: &RawValue, method: &str) -> Vec<u8> {
-        match method {
-            "ping" => envelope::response(id, raw("{}").ok_or(NOT_OFFERED)),
-            "elicitation/create" if self.declines_elicitation => {
-                envelope::response(id, raw(r#"{"action":"decline"}"#).ok_or(NOT_OFFERED))
+    /// The complete answer to a request of the server. `None` = somebody will answer it later, through `reply`.
+    pub(crate) fn answer(
+        &self,
+        id: &RawValue,
+        method: &str,
+        params: Option<&RawValue>,
+        reply: impl FnOnce() -> Reply,
+    ) -> Option<Vec<u8>> {
+        let granted = match method {
+            "ping" => raw("{}"),
+            "elicitation/create" if self.declares_elicitation => {
+                let related = params.and_then(|params| Some((params, related_task(params)?)));
+                if related.is_some_and(|(params, task)| self.questions.keep(task, id, method, params, reply)) {
+                    return None;
+                }
+                raw(r#"{"action":"decline"}"#)
             }
             _ => {
                 debug!(server = %self.server, method, "refused a request of the server");
-                envelope::response(id, Err(NOT_OFFERED))
+                None
             }
-        }
+        };
+        Some(envelope::response(id, granted.ok_or(NOT_OFFERED)))
+    }
+
+    /// What the server asks about its tasks.
+    pub(crate) fn questions(&self) -> &Arc<Questions> {
+        &self.questions
     }
 
     /// Routes a notice of the server.
@@ -58,7 +76,8 @@ impl ServerAsks {
             ("notifications/tools/list_changed", _) => (self.events)(SessionEvent::ToolsChanged),
             ("notifications/progress", Some(params)) => listeners.progress(params),
             ("notifications/message", Some(params)) => listeners.message(params),
-            // Nothing the server could cancel runs here: its requests are answered at once.
+            // Nothing else that the server could cancel runs here: its requests are answered at once.
+            ("notifications/cancelled", Some(params)) => self.questions.taken_back(params),
             _ => {}
         }
     }
@@ -115,7 +134,7 @@ mod tests {
 
     fn answered(asks: &ServerAsks, method: &str) -> String {
         let id: &RawValue = serde_json::from_str("\"q-1\"").expect("valid JSON");
-        String::from_utf8(asks.answer(id, method)).expect("UTF-8")
+        String::from_utf8(asks.answer(id, method, None, || unreachable!("not kept")).expect("answered")).expect("UTF-8")
     }
 
     #[test]
@@ -133,6 +152,23 @@ mod tests {
         server.client_capabilities.insert("elicitation".to_owned(), serde_json::json!({}));
         let asks = ServerAsks::new(&server, Arc::new(|_| {}));
         assert!(answered(&asks, "elicitation/create").ends_with(r#""result":{"action":"decline"}}"#));
+    }
+
+    #[test]
+    fn an_elicitation_of_a_task_is_kept_where_it_was_declared() {
+        // mcp.md §9.1, input.
+        let mut server = stdio_server(&["x"]);
+        let related = r#"{"message":"?","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}"#;
+        let asked = |server: &ServerConfig, method: &str| {
+            let asks = ServerAsks::new(server, Arc::new(|_| {}));
+            let (id, params) = (raw("5").expect("valid JSON"), raw(related));
+            let answer = asks.answer(id, method, params, || Box::new(|_| Box::pin(std::future::ready(Ok(())))));
+            (answer.is_some(), asks.questions().of("t1").len())
+        };
+        assert_eq!(asked(&server, "elicitation/create"), (true, 0), "refused");
+        server.client_capabilities.insert("elicitation".to_owned(), serde_json::json!({}));
+        assert_eq!(asked(&server, "elicitation/create"), (false, 1));
+        assert_eq!(asked(&server, "sampling/createMessage"), (true, 0), "not offered");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::pin::Pin;
 
 pub mod access_token;
 pub mod config_source;
+pub mod event_sink;
 pub mod guard;
 pub mod identity;
 pub mod interceptor;

@@ -117,6 +117,26 @@ pub trait Session: Send + Sync + 'static {
     /// may have been processed (invariant S2).
     fn call_tool(&self, call: ToolCall) -> BoxFuture<'_, Result<Box<RawValue>, CallError>>;
 
+    /// Sends one request of the protocol beside the others here, and answers with its `result`, byte for byte. What is
+    /// not in its `params` is written by the session: `_meta` of the era, for `tasks/...` of the modern era the extension
+    /// too, and over HTTP the headers of the method.
+    ///
+    /// Dropping the future cancels the request upstream, once, unless its answer has arrived. Never repeats it.
+    fn request(&self, request: RawRequest) -> BoxFuture<'_, Result<Box<RawValue>, CallError>>;
+
+    /// What the server asks about one of its tasks, by requests of its own in the legacy era (mcp.md §9.1): those that
+    /// are not answered yet. Has the session ask for the task's result, which is what the server puts its questions
+    /// on, and waits a moment for the first. A question lives as long as the session that it was asked in.
+    fn task_questions(&self, task_id: &str) -> BoxFuture<'_, Result<Vec<TaskQuestion>, CallError>>;
+
+    /// Answers such a question with a result. False when there is none by this name, or no more.
+    fn answer_task(
+        &self,
+        task_id: &str,
+        question: &str,
+        answer: Box<RawValue>,
+    ) -> BoxFuture<'_, Result<bool, CallError>>;
+
     /// Lists all tools, following cursors with the guards of architecture.md §9.
     fn list_tools(&self) -> BoxFuture<'_, Result<ToolListing, CallError>>;
 
@@ -160,6 +180,32 @@ pub struct ToolCall {
     pub headers: Vec<(String, Secret)>,
     /// Where progress goes; a token is sent upstream only when somebody listens.
     pub progress: Option<ProgressSink>,
+    /// Set when the caller can follow a task in place of a result (mcp.md §9): in the legacy era it goes as the member
+    /// `task` and asks for one, in the modern era the extension is declared and the server decides.
+    pub task: Option<Box<RawValue>>,
+}
+
+/// One request of any method.
+pub struct RawRequest {
+    /// The method.
+    pub method: &'static str,
+    /// Its parameters: an object.
+    pub params: Box<RawValue>,
+    /// Headers of this request alone, laid over those of its session.
+    pub headers: Vec<(String, Secret)>,
+    /// Where progress goes.
+    pub progress: Option<ProgressSink>,
+}
+
+/// A request of a server that belongs to one of its tasks.
+#[derive(Clone, Debug)]
+pub struct TaskQuestion {
+    /// Names it: unique among all questions of all sessions.
+    pub name: String,
+    /// What is asked for: `elicitation/create`.
+    pub method: String,
+    /// Its parameters, byte for byte.
+    pub params: Box<RawValue>,
 }
 
 /// Receives the progress of one call. Must not block.

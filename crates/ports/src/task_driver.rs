@@ -4,12 +4,14 @@
 //! A driver knows the words; it holds no state, keeps no schedule and never repeats a call. It reaches the server
 //! through an [`Upstream`] that the runtime hands it for one call: with the credentials of that call, and bounded.
 
+use caribou_core::config::ServerConfig;
 use caribou_core::failure::{Class, Code};
 use caribou_core::task::parse::Misread;
 use caribou_core::task::{Report, TaskId};
 use serde_json::value::RawValue;
 
 use crate::BoxFuture;
+use crate::mcp::TaskQuestion;
 use crate::store::{NewAnswer, SubmitKey};
 
 /// Speaks to servers about tasks.
@@ -22,7 +24,16 @@ pub trait TaskDriver: Send + Sync + 'static {
         &'a self,
         upstream: &'a dyn Upstream,
         submit: SubmitTask<'a>,
-    ) -> BoxFuture<'a, Result<RemoteTask, DriverError>>;
+    ) -> BoxFuture<'a, Result<Submitted, DriverError>>;
+
+    /// The task that the answer to a plain call tells of: a server of the modern era may make one of any call of whoever
+    /// can follow it (mcp.md §9.2). `None` = it is an ordinary result.
+    ///
+    /// # Errors
+    /// It tells of a task, but not of one that can be followed.
+    fn created(&self, _result: &RawValue) -> Result<Option<RemoteTask>, Misread> {
+        Ok(None)
+    }
 
     /// Asks how it is. Without effects, so it may be asked again.
     fn status<'a>(
@@ -49,18 +60,35 @@ pub trait TaskDriver: Send + Sync + 'static {
 
 /// One server, for one call about one task.
 pub trait Upstream: Send + Sync {
-    /// Calls a tool by its raw name, and answers with its `CallToolResult`, byte for byte.
+    /// Calls a tool by its raw name, and answers with its result, byte for byte. `task` as in
+    /// [`crate::mcp::ToolCall::task`].
     fn call_tool(
         &self,
         raw_name: &str,
         arguments: Option<Box<RawValue>>,
+        task: Option<Box<RawValue>>,
     ) -> BoxFuture<'_, Result<Box<RawValue>, RemoteError>>;
 
-    /// Sends a request of the protocol, and answers with its result, byte for byte.
+    /// Sends a request of the protocol, and answers with its result, byte for byte; see
+    /// [`crate::mcp::Session::request`].
     fn request(&self, method: &'static str, params: Box<RawValue>)
     -> BoxFuture<'_, Result<Box<RawValue>, RemoteError>>;
 
-    /// The session that serves the call, if the server names one.
+    /// What the server asks about one of its tasks; see [`crate::mcp::Session::task_questions`].
+    fn task_questions(&self, remote_id: &str) -> BoxFuture<'_, Result<Vec<TaskQuestion>, RemoteError>>;
+
+    /// Answers one of them; see [`crate::mcp::Session::answer_task`].
+    fn answer_task(
+        &self,
+        remote_id: &str,
+        question: &str,
+        answer: Box<RawValue>,
+    ) -> BoxFuture<'_, Result<bool, RemoteError>>;
+
+    /// The server as it is configured for this call: its toolsets are those of the task.
+    fn server(&self) -> &ServerConfig;
+
+    /// The session that served the last call, if the server keeps one.
     fn session_id(&self) -> Option<String>;
 }
 
@@ -71,7 +99,7 @@ pub struct SubmitTask<'a> {
     pub task: TaskId,
     /// Names the submit.
     pub submit_key: SubmitKey,
-    /// The name of its toolset: which tools it has.
+    /// The name of its toolset: which tools it has. For tasks of the protocol the raw name of the tool.
     pub task_name: &'a str,
     /// The arguments as the caller wrote them; absent stays absent.
     pub arguments: Option<&'a RawValue>,
@@ -82,12 +110,21 @@ pub struct SubmitTask<'a> {
 pub struct TaskHandle<'a> {
     /// Its local name.
     pub task: TaskId,
-    /// The name of its toolset.
+    /// The name of its toolset, or of the tool; see [`SubmitTask::task_name`].
     pub task_name: &'a str,
     /// The remote's name of it.
     pub remote_id: &'a str,
     /// What this driver remembers of it: a JSON object.
     pub driver_data: &'a str,
+}
+
+/// How a remote took a submit.
+#[derive(Clone, Debug)]
+pub enum Submitted {
+    /// It works on it.
+    Task(RemoteTask),
+    /// It answered at once, with a `CallToolResult`: there is no task (mcp.md §9.2: either must be accepted).
+    Answered(Box<RawValue>),
 }
 
 /// What a remote has accepted.
@@ -109,6 +146,15 @@ pub struct RemoteError {
     pub code: Code,
     /// For people; holds no secret.
     pub message: String,
+    /// The code of the server's own JSON-RPC error, if that is what it answered.
+    pub rpc: Option<i64>,
+}
+
+impl RemoteError {
+    /// One that is no JSON-RPC error of the server.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), rpc: None }
+    }
 }
 
 /// Why a driver has no answer.
@@ -147,7 +193,7 @@ mod tests {
         let class = |misread| DriverError::from(misread).class();
         assert_eq!(class(Misread::ToolFailed(String::new())), Class::Retry);
         assert_eq!(class(Misread::Protocol(String::new())), Class::Invalid);
-        let lost = RemoteError { code: Code::OutcomeUnknown, message: String::new() };
+        let lost = RemoteError::new(Code::OutcomeUnknown, "");
         assert_eq!(DriverError::from(lost).class(), Class::Unknown);
     }
 }

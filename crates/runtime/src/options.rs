@@ -5,7 +5,9 @@ use std::time::Duration;
 use caribou_core::bounds;
 use caribou_core::config::InterceptorEntry;
 use caribou_core::guardrails::Guardrails;
+use caribou_core::holding::LeaseProfile;
 use caribou_core::identity::Rate;
+use caribou_core::task::TaskLimits;
 use caribou_core::tool::AUTO_PROMOTE_TOP_K;
 
 use crate::audit::AuditOptions;
@@ -43,6 +45,12 @@ pub struct Options {
     pub audit: AuditOptions,
     /// How often each caller may ask; `None` = as often as it likes.
     pub rate_limit: Option<Rate>,
+    /// How durable tasks are followed, where there is a store for them.
+    pub tasks: TaskLimits,
+    /// How long a task is kept after its end.
+    pub task_retention: Duration,
+    /// The times of the cluster's leases; the same for all its replicas.
+    pub cluster: LeaseProfile,
 }
 
 impl Default for Options {
@@ -65,6 +73,9 @@ impl Default for Options {
             auto_promote_top_k: AUTO_PROMOTE_TOP_K,
             audit: AuditOptions::default(),
             rate_limit: None,
+            tasks: TaskLimits::default(),
+            task_retention: bounds::TASK_RETENTION,
+            cluster: LeaseProfile::SAFE,
         }
     }
 }

@@ -10,6 +10,7 @@ use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, ActorStatus, Message,
 
 use crate::catalog::{CatalogActor, CatalogMessage};
 use crate::config::{ConfigurationActor, ConfigurationMessage};
+use crate::following::Following;
 use crate::session::{Registry, RegistryMessage};
 
 /// The address of a role, whoever fills it at the moment.
@@ -65,6 +66,8 @@ pub(crate) struct Roles {
     pub(crate) registry: (Registry, Role<RegistryMessage>),
     pub(crate) catalog: (CatalogActor, Role<CatalogMessage>),
     pub(crate) configuration: Option<(ConfigurationActor, Role<ConfigurationMessage>)>,
+    /// Started by the first message to the root, when everything that tasks are followed by is in place.
+    pub(crate) following: Option<Following>,
 }
 
 /// The supervisor. Stopping it ends every actor of the replica.
@@ -84,6 +87,17 @@ impl Actor for Root {
         Ok(roles)
     }
 
+    async fn handle(&self, myself: ActorRef<()>, (): (), roles: &mut Roles) -> Result<(), ActorProcessingErr> {
+        if let Some(following) = &roles.following {
+            start(&following.keeper, &myself).await?;
+            start(&(following.group.clone(), following.poller.role().clone()), &myself).await?;
+            for (group, notifier) in &following.notifiers {
+                start(&(group.clone(), notifier.role().clone()), &myself).await?;
+            }
+        }
+        Ok(())
+    }
+
     async fn handle_supervisor_evt(
         &self,
         myself: ActorRef<()>,
@@ -100,6 +114,18 @@ impl Actor for Root {
             && configuration.1.is(failed.get_id())
         {
             start(configuration, &myself).await?;
+        } else if let Some(following) = &roles.following {
+            if following.keeper.1.is(failed.get_id()) {
+                start(&following.keeper, &myself).await?;
+            } else if following.poller.role().is(failed.get_id()) {
+                start(&(following.group.clone(), following.poller.role().clone()), &myself).await?;
+            } else {
+                for (group, notifier) in &following.notifiers {
+                    if notifier.role().is(failed.get_id()) {
+                        start(&(group.clone(), notifier.role().clone()), &myself).await?;
+                    }
+                }
+            }
         }
         Ok(())
     }

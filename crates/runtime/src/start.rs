@@ -8,10 +8,12 @@ use caribou_core::credentials::CredentialKey;
 use caribou_core::failure::Code;
 use caribou_core::ids::BootId;
 use caribou_core::launch::Allowlist;
+use caribou_ports::event_sink::EventSink;
 use caribou_ports::identity::Authenticator;
 use caribou_ports::interceptor::Interceptors;
 use caribou_ports::mcp::Connector;
-use caribou_ports::store::{Audit, Connections, Promotions};
+use caribou_ports::store::{Audit, Connections, Promotions, TaskStore};
+use caribou_ports::task_driver::TaskDriver;
 use caribou_ports::token_endpoint::TokenEndpoint;
 use caribou_ports::vault::Vault;
 use caribou_ports::workspace::ThreadFolders;
@@ -22,6 +24,7 @@ use crate::audit::AuditLog;
 use crate::catalog::{Catalog, CatalogActor, DirtyLists, Published};
 use crate::config::{Configuration, ConfigurationActor, ConfigurationDesk, Configured, InForce};
 use crate::error::VerbError;
+use crate::following::Following;
 use crate::gate::Gate;
 use crate::interception::Interception;
 use crate::metrics::Metrics;
@@ -31,6 +34,7 @@ use crate::personal::Users;
 use crate::promotions::PromotionsInMemory;
 use crate::roles::{Role, Roles, Root};
 use crate::session::{Directory, EpochBook, Oddities, Registry, RegistryMessage, Router};
+use crate::tasks::{Frozen, TaskRoad};
 
 /// What a replica reaches the world by.
 #[derive(Clone)]
@@ -53,6 +57,19 @@ pub struct Outside {
     pub audit: Option<Arc<dyn Audit>>,
     /// What users bring for themselves; `None` = nobody can.
     pub personal: Option<Personal>,
+    /// What tasks are followed by; `None` = there are none.
+    pub tasks: Option<DurableTasks>,
+}
+
+/// Where tasks are kept, who speaks to servers about them, and who is told.
+#[derive(Clone)]
+pub struct DurableTasks {
+    /// The store.
+    pub store: Arc<dyn TaskStore>,
+    /// The drivers, each under its own name.
+    pub drivers: Vec<Arc<dyn TaskDriver>>,
+    /// Where events that ask for attention go.
+    pub sinks: Vec<Arc<dyn EventSink>>,
 }
 
 /// Where personal connections are kept, and what encrypts them.
@@ -81,6 +98,7 @@ impl<C: Connector> From<Arc<C>> for Outside {
             interceptors: None,
             audit: None,
             personal: None,
+            tasks: None,
         }
     }
 }
@@ -115,6 +133,10 @@ pub struct Runtime {
     pub(crate) audit: AuditLog,
     /// What users brought for themselves; `None` = nobody can.
     pub(crate) users: Option<Arc<Users>>,
+    /// What tasks are followed by; `None` = there are none.
+    pub(crate) tasks: Option<Arc<TaskRoad>>,
+    /// Who follows them.
+    pub(crate) following: Option<Following>,
     /// Calls in flight: taken before anything is sent anywhere, since mailboxes have no bound of their own.
     pub(crate) calls: Arc<Semaphore>,
     root: ActorRef<()>,
@@ -173,27 +195,67 @@ impl Runtime {
             interception: Interception { makers: outside.interceptors.clone(), in_force: in_force.clone() },
             dirty: catalog.dirty.clone(),
             published: catalog.published.clone(),
+            missing_tool: options.tasks.missing_tool,
             at_most: options.call_max,
         };
+        let frozen = outside.tasks.is_some().then(|| Frozen::of(&in_force.entries(), &in_force.get().interceptors));
         let configuration_actor = outside.configuration.zip(configuration.clone()).map(|(configuration, desk)| {
             let (router, catalog) = (router.clone(), catalog.clone());
             let role = desk.role.clone();
-            (ConfigurationActor { configuration, in_force, router, catalog, stale: desk.stale }, role)
+            (
+                ConfigurationActor {
+                    configuration,
+                    in_force: in_force.clone(),
+                    router,
+                    catalog,
+                    stale: desk.stale,
+                    frozen: frozen.clone(),
+                    pending: desk.pending,
+                },
+                role,
+            )
         });
         let (personal, folders) = (outside.personal, outside.folders);
+        let tasks = outside.tasks.map(|tasks| {
+            let around = (router.clone(), options.clone(), in_force.clone());
+            Arc::new(TaskRoad::new(boot.clone(), tasks, frozen.unwrap_or_default(), around, outside.interceptors))
+        });
+        let following = tasks.as_ref().map(|tasks| Following::new(tasks, options.cluster, &meter));
         let roles = Roles {
             registry: (registry, router.registry.clone()),
             catalog: (catalog_actor.clone(), catalog.role.clone()),
             configuration: configuration_actor,
+            following: following.clone(),
         };
         let root = root(roles).await?;
         chains.live_under(root.get_cell());
         let users = personal.map(|personal| Users::new(personal, catalog_actor, &catalog, chains, &root));
+        if let (Some(tasks), Some(users)) = (&tasks, &users) {
+            tasks.serve(users);
+        }
+        // From now on tasks are followed.
+        let _ = root.cast(());
         let audit = AuditLog::open(outside.audit, &options.audit, &meter);
         let gate = Arc::new(Gate::new(outside.authenticator, options.rate_limit));
         let promotions = outside.promotions.unwrap_or_else(|| Arc::new(PromotionsInMemory::default()));
         let calls = Arc::new(Semaphore::new(options.max_calls));
-        Ok(Self { boot, options, catalog, router, configuration, folders, metrics, promotions, gate, audit, users, calls, root })
+        Ok(Self {
+            boot,
+            options,
+            catalog,
+            router,
+            configuration,
+            folders,
+            metrics,
+            promotions,
+            gate,
+            audit,
+            users,
+            tasks,
+            following,
+            calls,
+            root,
+        })
     }
 
     /// This life of this replica.
@@ -209,6 +271,10 @@ impl Runtime {
     /// Closes every session, ends every actor and stores what is not on record yet. Resolves when nothing is left, or
     /// when `SESSION_CLOSE` has passed twice, and `AUDIT_FLUSH`; what is not gone by then goes with its host.
     pub async fn stop(&self) {
+        // First: what is under way needs sessions.
+        if let Some(following) = &self.following {
+            following.stop().await;
+        }
         let (done, stopped) = oneshot::channel();
         let _ = self.router.registry.cast(RegistryMessage::Stop { done });
         if tokio::time::timeout(bounds::SESSION_CLOSE * 2, stopped).await.is_err() {

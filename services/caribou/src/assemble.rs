@@ -30,7 +30,7 @@ use crate::credentials;
 use crate::guard::{Guard, GuardOptions};
 use crate::settings::{AuthMode, Loaded, Settings};
 use crate::telemetry::Metrics;
-use crate::tls;
+use crate::{tasks, tls};
 
 /// One replica of this process.
 pub(crate) struct Replica {
@@ -115,7 +115,8 @@ fn refused(what: &str, problems: &[impl std::fmt::Display]) -> anyhow::Error {
 /// # Errors
 /// When it cannot be reached, or waits for `caribou migrate`, or was made by a newer version.
 pub(crate) async fn open_store(settings: &Settings) -> anyhow::Result<SqlStore> {
-    let store = SqlStore::open(&settings.database()).await?;
+    settings.demand_backend()?;
+    let store = SqlStore::open(&settings.database_location()).await?;
     store.make_ready().await?;
     Ok(store)
 }
@@ -208,6 +209,7 @@ impl Replica {
             token_endpoint: Some(TokenEndpoints::new(guarded, &way_out)?),
             interceptors: Some(Arc::new(interceptors(settings, &way_out)?)),
             personal,
+            tasks: tasks::durable(settings, store.as_ref()),
             ..Outside::from(upstreams)
         };
         if let (_, Some(why)) = settings.guardrails.rule() {

@@ -54,7 +54,7 @@ pub(crate) async fn key_ring(settings: &Settings) -> anyhow::Result<Option<KeyRi
     if settings.deployment.multi_instance {
         return Ok(None);
     }
-    if matches!(settings.database(), Location::Postgres(_)) {
+    if matches!(settings.database_location(), Location::Postgres(_)) {
         tracing::warn!("{CREDENTIALS_KEY} is not set: this instance uses a key that no other one has");
     }
     Ok(Some(key_file(&settings.data_dir).await?))

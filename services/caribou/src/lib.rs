@@ -10,6 +10,7 @@ mod demo;
 mod doors;
 mod entry;
 mod lifecycle;
+mod tasks;
 mod telemetry;
 mod tls;
 

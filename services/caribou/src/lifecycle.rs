@@ -9,19 +9,26 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
+use caribou_core::bounds;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::assemble::Replica;
 use crate::doors::Doors;
 use crate::telemetry::Telemetry;
 
-/// How long calls in flight may take to finish. With the end of the sessions and the last flush it stays well below
-/// the 30 s after which common process managers kill.
-const DRAIN: Duration = Duration::from_secs(10);
+/// How long calls in flight may take to finish. With `CLOSE` and the last flush of the spans it stays below the 30 s
+/// after which common process managers kill.
+const DRAIN: Duration = Duration::from_secs(8);
 
-/// How long all sessions together may take to close; what is left then dies with the guard.
-const CLOSE: Duration = Duration::from_secs(10);
+/// How long the runtime may take to end: what its own stop takes at most, and a second for the guard and the store.
+/// Less would cut off the audit rows, which are stored last. What is left then dies with the guard.
+const CLOSE: Duration = bounds::SESSION_CLOSE
+    .saturating_mul(2)
+    .saturating_add(bounds::AUDIT_FLUSH)
+    .saturating_add(bounds::TASK_STOP)
+    .saturating_add(Duration::from_secs(1));
 
 /// What a shell reports for a process that an interrupt ended.
 const INTERRUPTED: i32 = 130;
@@ -29,7 +36,7 @@ const INTERRUPTED: i32 = 130;
 /// Serves until a signal asks to stop, then ends everything in order.
 ///
 /// # Errors
-/// When the listener fails.
+/// When the listener fails, or this life of the replica is over and another one must be started.
 pub(crate) async fn serve(
     doors: Doors,
     router: Router,
@@ -39,11 +46,14 @@ pub(crate) async fn serve(
 ) -> anyhow::Result<()> {
     let stopping = replica.stopping.clone();
     let stop = CancellationToken::new();
-    let asked = stop.clone();
+    let (asked, runtime) = (stop.clone(), replica.runtime.clone());
+    let (told, mut over) = oneshot::channel();
     tokio::spawn(async move {
-        signals.next().await;
+        tokio::select! {
+            () = signals.next() => tracing::info!("stopping: calls in flight may finish; a second signal ends at once"),
+            why = runtime.life_over() => drop(told.send(why)),
+        }
         stopping.store(true, Ordering::Relaxed);
-        tracing::info!("stopping: calls in flight may finish; a second signal ends at once");
         asked.cancel();
         signals.next().await;
         process::exit(INTERRUPTED);
@@ -53,7 +63,9 @@ pub(crate) async fn serve(
         tracing::warn!("some sessions did not close in time; their processes are killed");
     }
     telemetry.flush().await;
-    served.context("the listener failed")
+    served.context("the listener failed")?;
+    // Whoever supervises this process starts another life of the replica.
+    over.try_recv().map_or(Ok(()), |why| Err(anyhow::anyhow!("this life of the replica is over: {why}")))
 }
 
 /// The signals that ask this process to stop.

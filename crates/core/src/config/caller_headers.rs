@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use super::fields::{Field, Fields};
 use super::{HeadersFromContext, OnMissing, Secret, UserAuth};
 use crate::headers;
+use crate::ids::DEFAULT_SCOPE_PART;
 
 const ON_MISSING: [(&str, OnMissing); 2] = [("deny", OnMissing::Deny), ("passthrough", OnMissing::Passthrough)];
 
@@ -37,6 +38,12 @@ fn users(fields: &Fields<'_>) -> Vec<(String, Secret)> {
             Ok("") => field.warn("is empty: this user is denied", ""),
             Ok(_) => {}
             Err(illegal) => field.warn(&format!("{illegal}: this user is denied"), ""),
+        }
+        if user == DEFAULT_SCOPE_PART {
+            field.warn(
+                "is the user of every call that names none: whoever gives no `user_id` acts with this credential",
+                "name real users, or put a credential that all may use under `headers`",
+            );
         }
         users.push((user.to_owned(), Secret::new(&*text.value)));
     }
@@ -124,6 +131,10 @@ mod tests {
         assert_warned(&[
             (&remote(r#""user_auth": {"users": {"u": "$UNSET"}}"#), "users.u: is empty: this user is denied"),
             (&remote(r#""user_auth": {"users": {"u": "a\nb"}}"#), "this user is denied"),
+            (
+                &remote(r#""user_auth": {"users": {"default": "v"}}"#),
+                "users.default: is the user of every call that names none",
+            ),
             (&remote(r#""user_auth": {"user": {}}"#), "did you mean \"users\"?"),
         ]);
     }

@@ -95,12 +95,7 @@ pub fn check(source: &Source<'_>, env: &dyn Fn(&str) -> Option<String>) -> Vec<P
     parse(source, env).map_or_else(|problems| problems, |document| document.problems)
 }
 
-fn read(
-    source: &Source<'_>,
-    text: &str,
-    env: Option<Environment<'_>>,
-    report: &Report<'_>,
-) -> Option<Document> {
+fn read(source: &Source<'_>, text: &str, env: Option<Environment<'_>>, report: &Report<'_>) -> Option<Document> {
     let mut root = json_text::tree(text, report)?;
     let Kind::Object(members) = &mut root.kind else {
         report.fatal(root.at, "$", format!("the document must be an object, not {}", root.kind_name()), "");
@@ -111,12 +106,10 @@ fn read(
         match member.key.as_str() {
             "skills" => document.skills = Some(member.node.to_value()),
             "middlewares" => document.middlewares = Some(member.node.to_value()),
-            "mcpServers" | "mcp_servers" | "mcpInterceptors" => {
-                match env {
-                    Some(env) => env_refs::resolve(&mut member.node, &mut format!("$.{}", member.key), env, report),
-                    None => report.read_literally(),
-                }
-            }
+            "mcpServers" | "mcp_servers" | "mcpInterceptors" => match env {
+                Some(env) => env_refs::resolve(&mut member.node, &mut format!("$.{}", member.key), env, report),
+                None => report.read_literally(),
+            },
             key => {
                 document.extra.insert(key.to_owned(), member.node.to_value());
             }

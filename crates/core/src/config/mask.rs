@@ -58,8 +58,7 @@ pub(super) fn masker(server: &Fields<'_>) -> Masker {
             secrets.push(text.value.clone());
         }
     }
-    let args = server.get("args").and_then(|field| field.as_list()).into_iter().flatten();
-    secrets.extend(args.filter_map(|arg| arg.as_text()).filter(|arg| arg.from_env).map(|arg| arg.value.clone()));
+    push_arguments(&mut secrets, server);
     for key in ["url", "message_url"] {
         let address = server.get(key).and_then(|field| field.as_text());
         secrets.extend(address.into_iter().flat_map(|address| web_address::secrets(address.value.trim())));
@@ -79,6 +78,23 @@ pub(super) fn masker(server: &Fields<'_>) -> Masker {
         }
     }
     Masker::new(secrets)
+}
+
+/// Arguments that come from the environment, and those that follow a name of a secret: as the next argument, or behind
+/// `=` or `:` in the same one, as in `--api-key KEY`, `--token=KEY` and `--header "Authorization: Bearer KEY"`.
+fn push_arguments(secrets: &mut Vec<String>, server: &Fields<'_>) {
+    let mut follows_name = false;
+    for arg in server.get("args").and_then(|field| field.as_list()).into_iter().flatten() {
+        let Some(text) = arg.as_text() else { continue };
+        if text.from_env || follows_name {
+            push_header_value(secrets, &text.value);
+        }
+        let parts = text.value.split_once(['=', ':']);
+        if let Some((_, value)) = parts.filter(|(name, _)| is_secret_shaped(name)) {
+            push_header_value(secrets, value);
+        }
+        follows_name = parts.is_none() && text.value.starts_with('-') && is_secret_shaped(&text.value);
+    }
 }
 
 /// A header value, and the credential in it when a scheme such as `Bearer` stands before it: servers print either.

@@ -65,13 +65,25 @@ pub(super) fn without_secrets(address: &str) -> Option<String> {
     })
 }
 
-/// Credentials that an address carries: user, password and the values of its query.
+/// Credentials that an address carries: user, password and the values of its query, as they stand and decoded.
 pub(super) fn secrets(address: &str) -> Vec<String> {
     let Some(Parts { userinfo, rest, .. }) = parts(address) else { return Vec::new() };
     let logins = userinfo.into_iter().flat_map(|login| login.splitn(2, ':'));
     let query = rest.split('#').next().and_then(|rest| rest.split_once('?')).map_or("", |(_, query)| query);
     let values = query.split('&').filter_map(|pair| pair.split_once('=')).map(|(_, value)| value);
-    logins.chain(values).filter(|secret| !secret.is_empty()).map(str::to_owned).collect()
+    let secrets = logins.chain(values).filter(|secret| !secret.is_empty());
+    secrets.flat_map(|secret| [Some(secret.to_owned()), decoded(secret)]).flatten().collect()
+}
+
+/// A text without its percent-encoding (RFC 3986 §2.1); `None` when it has none, or when none of ours would give it.
+fn decoded(text: &str) -> Option<String> {
+    let (before, _) = text.split_once('%')?;
+    let mut bytes = before.as_bytes().to_vec();
+    for part in text[before.len()..].split('%').skip(1) {
+        bytes.push(u8::from_str_radix(part.get(..2)?, 16).ok()?);
+        bytes.extend_from_slice(&part.as_bytes()[2..]);
+    }
+    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

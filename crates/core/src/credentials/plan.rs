@@ -41,6 +41,19 @@ impl CallerHeaders {
         Ok(Self { of_user, of_request, of_call: Vec::new() })
     }
 
+    /// What `server` wants of a call about a task that `user` submitted, made later and without its request: headers of
+    /// the request's secrets are left out, and nobody is refused for want of them (contract 6.13).
+    ///
+    /// # Errors
+    /// The call must not be made; nothing may be sent for it.
+    pub fn plan_in_background(server: &ServerConfig, user: &UserId) -> Result<Self, Denied> {
+        let of_user = match &server.user_auth {
+            Some(auth) => user_auth::header(&server.name, auth, user)?.into_iter().collect(),
+            None => Vec::new(),
+        };
+        Ok(Self { of_user, ..Self::default() })
+    }
+
     /// Lays a header of an interceptor over: the later one wins. `is_per_call` says that it tells nothing about who
     /// calls; that is not believed of a header that is always a credential.
     ///

@@ -20,8 +20,8 @@ const LONGEST: Duration = Duration::from_secs(30);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Breaker {
     failures: u32,
-    /// Set while it is open: until when nobody asks.
-    closed_until: Option<Duration>,
+    /// Set while it is left alone: until then nobody asks.
+    silent_until: Option<Duration>,
 }
 
 impl Breaker {
@@ -30,10 +30,10 @@ impl Breaker {
     /// # Errors
     /// For how long it is left alone.
     pub fn admit(&mut self, now: Duration) -> Result<(), Duration> {
-        match self.closed_until {
+        match self.silent_until {
             Some(until) if now < until => Err(until.saturating_sub(now)),
             Some(_) => {
-                self.closed_until = Some(now.saturating_add(self.pause()));
+                self.silent_until = Some(now.saturating_add(self.pause()));
                 Ok(())
             }
             None => Ok(()),
@@ -49,7 +49,7 @@ impl Breaker {
     pub fn failed(&mut self, now: Duration) {
         self.failures = self.failures.saturating_add(1);
         if self.failures >= OPEN_AFTER {
-            self.closed_until = Some(now.saturating_add(self.pause()));
+            self.silent_until = Some(now.saturating_add(self.pause()));
         }
     }
 

@@ -183,9 +183,9 @@ mod tests {
                 limits.check()
             };
             assert_eq!((with(least), with(most)), (Ok(()), Ok(())), "{name}");
-            let refused = Err(OutOfRange { name, least, most });
-            assert_eq!((with(least - 1), with(most + 1)), (refused, refused), "{name}");
-            assert!(refused.unwrap_err().to_string().contains(name));
+            let refused = OutOfRange { name, least, most };
+            assert_eq!((with(least - 1), with(most + 1)), (Err(refused), Err(refused)), "{name}");
+            assert!(refused.to_string().contains(name));
         }
     }
 

@@ -7,6 +7,7 @@
 mod breaker;
 pub mod cancel;
 pub mod event;
+pub mod exposure;
 mod frozen;
 mod id;
 pub mod input;

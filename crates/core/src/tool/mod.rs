@@ -11,7 +11,7 @@ mod section;
 
 pub use catalog::{ByName, CatalogTool, ServerTools, merge};
 pub use deferral::Deferral;
-pub use name::could_belong_to;
+pub use name::{could_belong_to, visible_name};
 pub use promotion::{AUTO_PROMOTE_TOP_K, Promotion, auto_promote_top_k, matching};
 pub use routing::{Hint, hints, hints_section};
 pub use search::search;

@@ -27,6 +27,11 @@ pub(super) fn visible_names(server: &str, raw_names: &[&str], prefixed: bool) ->
         .collect()
 }
 
+/// The visible name of a tool whose server has no other that becomes the same.
+pub fn visible_name(server: &str, raw_name: &str, prefixed: bool) -> String {
+    mended(&with_prefix(server, raw_name, prefixed))
+}
+
 /// Whether a tool of this visible name can come from `server`, judged before its tools are known.
 pub fn could_belong_to(visible: &str, server: &str, prefixed: bool) -> bool {
     !prefixed || visible.starts_with(&mended(&with_prefix(server, "", true)))

@@ -4,7 +4,7 @@
 //! `nbf` holds when it is there. A verified token is remembered for `TOKEN_BELIEVED` at most, never beyond its expiry,
 //! and not across a change of the issuer's keys.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use caribou_core::bounds;
 use caribou_core::config::Secret;
@@ -12,7 +12,7 @@ use caribou_core::identity::{ClaimNames, Principal};
 use caribou_ports::BoxFuture;
 use caribou_ports::identity::{Authenticator, Unauthenticated};
 use jsonwebtoken::errors::ErrorKind;
-use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
+use jsonwebtoken::{Algorithm, Validation, decode, decode_header, get_current_timestamp};
 use serde_json::Value;
 
 use super::key_set::KeySet;
@@ -100,7 +100,9 @@ impl JwtCallers {
 
     fn believe(&self, claims: &Value, name: [u8; 32]) -> Result<Principal, Unauthenticated> {
         let principal = self.claims.principal(claims).map_err(|fault| Unauthenticated::Refused(fault.to_string()))?;
-        let left = claims["exp"].as_f64().map_or(0.0, |expiry| expiry + self.validation.leeway as f64 - now());
+        // By the clock that the expiry was just judged by: the issuer's own idea of the time is all there is.
+        let now = get_current_timestamp() as f64;
+        let left = claims["exp"].as_f64().map_or(0.0, |expiry| expiry + self.validation.leeway as f64 - now);
         let left = Duration::try_from_secs_f64(left).unwrap_or_default();
         self.known.put(name, principal.clone(), left.min(bounds::TOKEN_BELIEVED));
         Ok(principal)
@@ -133,11 +135,6 @@ fn validation(rules: &JwtRules) -> Validation {
     validation.validate_nbf = true;
     validation.leeway = rules.leeway.as_secs();
     validation
-}
-
-/// Seconds of the Unix epoch.
-fn now() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
 /// Why a token is not believed, without anything that stands in it.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ use caribou_core::identity::{ClaimNames, Principal};
 use caribou_identity::{ALGORITHMS, JwtCallers, JwtRules, KeySource};
 use caribou_ports::identity::{Authenticator as _, Unauthenticated};
 use jsonwebtoken::jwk::Jwk;
-use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use jsonwebtoken::{Algorithm, EncodingKey, Header, encode, get_current_timestamp};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -21,7 +21,7 @@ use url::Url;
 pub(crate) const ISSUER: &str = "https://issuer.example";
 pub(crate) const AUDIENCE: &str = "caribou";
 
-/// PKCS #8 of an Ed25519 key but for its 32 bytes (RFC 8410, section 7).
+/// PKCS8 of an Ed25519 key but for its 32 bytes (RFC 8410, section 7).
 const ED25519: &[u8] = b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
 
 /// The same of a P-256 key (RFC 5958, RFC 5915).
@@ -70,7 +70,7 @@ impl Key {
 
 /// Seconds of the Unix epoch, so many from now.
 pub(crate) fn at(offset: i64) -> i64 {
-    i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()).unwrap() + offset
+    i64::try_from(get_current_timestamp()).unwrap() + offset
 }
 
 /// Good claims, with others laid over them; null takes one away.

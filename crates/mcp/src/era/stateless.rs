@@ -10,6 +10,7 @@ use caribou_core::era::{Era, MODERN_VERSION};
 use caribou_ports::mcp::CallError;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
 
 use super::Greeting;
 use super::handshake::client_info;
@@ -22,11 +23,28 @@ pub(crate) const DISCOVER: &str = "server/discover";
 /// The method that asks a modern server to tell of changes.
 pub(crate) const LISTEN: &str = "subscriptions/listen";
 
+/// The extension of the modern era by which a call may be answered by a task (mcp.md §9.2).
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
 /// The `_meta` fields of every modern request to `server`.
 pub(crate) fn protocol_meta(server: &ServerConfig) -> Vec<(&'static str, Box<RawValue>)> {
+    fields(&server.client_capabilities)
+}
+
+/// The same of a request by somebody who can follow tasks: the extension is declared request by request.
+pub(crate) fn tasks_meta(server: &ServerConfig) -> Vec<(&'static str, Box<RawValue>)> {
+    let mut declared = server.client_capabilities.clone();
+    let extensions = declared.entry("extensions").or_insert_with(|| json!({}));
+    if let Some(extensions) = extensions.as_object_mut() {
+        extensions.entry(TASKS).or_insert_with(|| json!({}));
+    }
+    fields(&declared)
+}
+
+fn fields(declared: &Map<String, Value>) -> Vec<(&'static str, Box<RawValue>)> {
     let fields = [
         ("io.modelcontextprotocol/protocolVersion", to_raw_value(MODERN_VERSION)),
-        ("io.modelcontextprotocol/clientCapabilities", to_raw_value(&server.client_capabilities)),
+        ("io.modelcontextprotocol/clientCapabilities", to_raw_value(declared)),
         ("io.modelcontextprotocol/clientInfo", to_raw_value(&client_info())),
     ];
     // Strings and JSON objects always serialise.

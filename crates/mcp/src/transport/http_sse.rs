@@ -17,7 +17,7 @@ use url::Url;
 
 use super::event_stream::EventStream;
 use super::http::link::{Link, Reached};
-use super::http::notices::{CANCELLED, CancelOnDrop, Notice, Notices, read_out};
+use super::http::notices::{ANSWER, CANCELLED, CancelOnDrop, Notice, Notices, read_out};
 use super::http::refusal::{Failure, Refused, content_type};
 use super::http::{Remotes, facts, is_event_stream, shake_failed};
 use super::redirect::{same_origin, without_query};
@@ -239,8 +239,11 @@ impl Line {
         }
         each_message(&event.data, |message| match message {
             Message::Response { id, outcome } => self.pending.settle(id, outcome),
-            Message::Request { id, method, .. } => {
-                self.notices.send_later(self.notice("an answer to it", self.asks.answer(id, &method)));
+            Message::Request { id, method, params } => {
+                let later = || self.notices.reply(self.notice(ANSWER, Vec::new()));
+                if let Some(answer) = self.asks.answer(id, &method, params, later) {
+                    self.notices.send_later(self.notice(ANSWER, answer));
+                }
             }
             Message::Notification { method, params } => {
                 self.asks.notice(&method, params, Listeners::Shared(&self.pending));

@@ -31,6 +31,8 @@ pub(crate) enum Message<'a> {
         id: &'a RawValue,
         /// What it asks for.
         method: String,
+        /// The parameters.
+        params: Option<&'a RawValue>,
     },
     /// The server tells us something.
     Notification {
@@ -80,7 +82,7 @@ fn message(text: &str) -> Message<'_> {
     }
     let error = envelope.error.filter(|error| error.get() != "null");
     match (envelope.method, envelope.id) {
-        (Some(method), Some(id)) if id.get() != "null" => Message::Request { id, method },
+        (Some(method), Some(id)) if id.get() != "null" => Message::Request { id, method, params: envelope.params },
         (Some(method), _) => Message::Notification { method, params: envelope.params },
         (None, id) => match (error, envelope.result) {
             (Some(error), _) => Message::Response { id: ResponseId::read(id), outcome: Err(errors::rpc(error)) },
@@ -213,7 +215,7 @@ mod tests {
             lines.push(match message {
                 Message::Response { id, outcome: Ok(result) } => format!("{id:?} {}", result.get()),
                 Message::Response { id, outcome: Err(error) } => format!("{id:?} {error}"),
-                Message::Request { id, method } => format!("asks {} {method}", id.get()),
+                Message::Request { id, method, .. } => format!("asks {} {method}", id.get()),
                 Message::Notification { method, params } => {
                     format!("tells {method} {}", params.map_or("-", RawValue::get))
                 }

@@ -22,3 +22,11 @@ pub(crate) const SPAWN_SETTLE: Duration = Duration::from_secs(5);
 
 /// What the result member of an answer may need around it on the wire: envelope and blanks.
 pub(crate) const ENVELOPE_BYTES: usize = 64 * 1024;
+
+/// Questions of a server about its tasks that wait for a person, and tasks whose result is asked for so that it can
+/// ask, in one session: as many as calls run at once in one.
+pub(crate) const MAX_TASK_QUESTIONS: usize = 64;
+
+/// How long a task that waits for input may take to tell its question. One that takes longer is shown without, until
+/// the next poll.
+pub(crate) const FIRST_QUESTION: Duration = Duration::from_secs(5);

@@ -34,7 +34,7 @@ pub struct AuditRow {
     pub thread: String,
     /// What was done: `call_tool`, `change_config`, `reset`, `launch_refused`, ...
     pub action: String,
-    /// The server; empty where it is about none.
+    /// The server; empty where it is about none, or where a call was refused before its tool's server was known.
     pub server: String,
     /// The tool's visible name; empty where it is about none.
     pub tool: String,

@@ -11,6 +11,7 @@ mod notifications;
 mod promotions;
 mod replicas;
 mod task_rows;
+mod task_store;
 mod tasks;
 mod wakeups;
 
@@ -19,11 +20,12 @@ pub use audit::{Audit, AuditFilter, AuditRow, Party, StoredAuditRow};
 pub use connections::{Connections, Expected, Put, StoredConnection};
 pub use error::StoreError;
 pub use notifications::{
-    ClaimDeliveries, ClaimedDelivery, DeliveryClaim, Notifications, Redelivered, Reserved, StoredEvent,
+    ClaimDeliveries, ClaimedDelivery, DeadLetter, DeliveryClaim, Notifications, Redelivered, Reserved, StoredEvent,
 };
 pub use promotions::Promotions;
 pub use replicas::{Renewal, Renewed, Replica, ReplicaState, Replicas, StoredReplica};
 pub use task_rows::{PageKey, StoredTask, TaskFilter};
+pub use task_store::TaskStore;
 pub use tasks::{
     AnswerStored, AttemptFailed, BroughtAnswer, CancelRequested, Change, ClaimTasks, ClaimedTask, FORGET_BATCH, Handle,
     MAX_CLAIMED, NewAnswer, Noted, Recorded, Settled, SubmitKey, TaskClaim, TaskIntent, Tasks, Unchanged,

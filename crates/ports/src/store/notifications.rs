@@ -40,7 +40,7 @@ pub trait Notifications: Send + Sync + 'static {
         &self,
         after: Option<(TaskId, Sink)>,
         limit: u32,
-    ) -> BoxFuture<'_, Result<Vec<(TaskId, Sink, Delivery)>, StoreError>>;
+    ) -> BoxFuture<'_, Result<Vec<DeadLetter>, StoreError>>;
 
     /// Takes up what was given up.
     fn redeliver(&self, task: TaskId, sink: Sink) -> BoxFuture<'_, Result<Redelivered, StoreError>>;
@@ -53,6 +53,17 @@ pub trait Notifications: Send + Sync + 'static {
 
     /// Makes due at once what a replica holds that was declared dead, up to `within` ahead. How many.
     fn take_back_deliveries(&self, dead: BootId, within: Duration) -> BoxFuture<'_, Result<u64, StoreError>>;
+}
+
+/// What was given up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// The task.
+    pub task: TaskId,
+    /// To which sink.
+    pub sink: Sink,
+    /// How far it came.
+    pub delivery: Delivery,
 }
 
 /// The claim of one delivery.

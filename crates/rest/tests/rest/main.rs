@@ -9,4 +9,5 @@ mod problems;
 mod replica;
 mod routes;
 mod serving;
+mod tasks;
 mod tool_search;

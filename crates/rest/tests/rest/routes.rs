@@ -106,6 +106,9 @@ async fn the_document_names_every_route_and_no_other() {
         routes.extend(item.as_object().unwrap().keys().map(|method| format!("{method} {path}")));
     }
     let expected = [
+        "get /api/features",
+        "get /api/mcp-tasks",
+        "post /api/mcp-tasks/{task_id}/redeliver",
         "get /api/mcp/audit",
         "post /api/mcp/cache/reset",
         "get /api/mcp/config",
@@ -123,6 +126,11 @@ async fn the_document_names_every_route_and_no_other() {
         "post /api/mcp/tools/refresh",
         "post /api/mcp/tools/search",
         "delete /api/threads/{thread_id}/mcp-sessions",
+        "get /api/threads/{thread_id}/mcp-tasks",
+        "get /api/threads/{thread_id}/mcp-tasks/{task_id}",
+        "post /api/threads/{thread_id}/mcp-tasks/{task_id}/cancel",
+        "get /api/threads/{thread_id}/mcp-tasks/{task_id}/events",
+        "post /api/threads/{thread_id}/mcp-tasks/{task_id}/input",
         "get /api/users/{user_id}/mcp/connections",
         "get /api/users/{user_id}/mcp/connections/{name}",
         "put /api/users/{user_id}/mcp/connections/{name}",

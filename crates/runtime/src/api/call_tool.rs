@@ -137,7 +137,10 @@ impl Runtime {
     /// Prepares the call and sends it, unless an interceptor answers in its server's place.
     async fn call_found(&self, target: &Target, call: &mut CallTool, bound: Bound) -> Result<Answered, VerbError> {
         match timeout_at(bound.deadline, prepare(target, call)).await {
-            Ok(Ok(Way::On(prepared))) => self.call_target(target, call, *prepared, bound).await,
+            Ok(Ok(Way::On(prepared))) => match &target.makes {
+                Some(makes) => self.submit_task(target, makes, call, *prepared, bound).await,
+                None => self.call_target(target, call, *prepared, bound).await,
+            },
             Ok(Ok(Way::Answered(result))) => Ok(answered(call, result)),
             Ok(Err(refused)) => Err(refused),
             Err(_) => Err(bound.not_called(&call.name, "an interceptor has not answered yet")),

@@ -25,6 +25,8 @@ pub struct ConfigView {
     pub servers: Map<String, Value>,
     /// The tag of what is stored; `None` while nothing is.
     pub etag: Option<ETag>,
+    /// Task servers that are other ones here than in what is stored, until this replica is restarted.
+    pub pending_restart: Vec<ServerName>,
 }
 
 /// One change of the stored configuration.

@@ -1,6 +1,8 @@
 //! The public verbs, one a file.
 
+pub(crate) mod answer_task;
 pub(crate) mod call_tool;
+pub(crate) mod cancel_task;
 pub(crate) mod change_config;
 pub(crate) mod close_sessions;
 pub(crate) mod list_tools;
@@ -8,6 +10,8 @@ pub(crate) mod personal_connections;
 pub(crate) mod promote_tools;
 pub(crate) mod prompt_section;
 pub(crate) mod read_audit;
+pub(crate) mod read_tasks;
 pub(crate) mod reset;
 pub(crate) mod search_tools;
 pub(crate) mod status;
+pub(crate) mod submit_task;

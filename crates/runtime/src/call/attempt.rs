@@ -91,6 +91,7 @@ impl Runtime {
             meta: prepared.meta.clone(),
             headers: prepared.call_headers(server),
             progress: heard(call.progress.clone(), silence.as_ref()),
+            task: None,
         };
         let answer = admitted.session.call_tool(upstream);
         let result = tokio::select! {

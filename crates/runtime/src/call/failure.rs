@@ -20,7 +20,7 @@ pub(crate) fn kept_back(call: &CallTool, reason: guardrails::Reason) -> VerbErro
 }
 
 /// The failure of a call with these header values.
-pub(super) fn call_failed<'v>(
+pub(crate) fn call_failed<'v>(
     server: &ServerConfig,
     tool: &str,
     error: CallError,

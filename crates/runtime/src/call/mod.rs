@@ -18,5 +18,5 @@ mod prepare;
 
 pub(crate) use attempt::{Answered, answered};
 pub(crate) use bounds::Bound;
-pub(crate) use failure::kept_back;
-pub(crate) use prepare::{Prepared, Way, prepare};
+pub(crate) use failure::{call_failed, kept_back};
+pub(crate) use prepare::{Prepared, Way, call_headers, header_meta, prepare};

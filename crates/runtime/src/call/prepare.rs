@@ -26,16 +26,16 @@ pub(crate) enum Way {
 
 /// What a call carries.
 pub(crate) struct Prepared {
-    pub(super) headers: CallerHeaders,
+    pub(crate) headers: CallerHeaders,
     /// Members of `_meta`; only a child process gets headers there.
-    pub(super) meta: Vec<(String, Box<RawValue>)>,
+    pub(crate) meta: Vec<(String, Box<RawValue>)>,
     /// The interceptors that were asked, if there are any; holds the arguments then.
-    pub(super) passage: Option<Passage>,
+    pub(crate) passage: Option<Passage>,
 }
 
 impl Prepared {
     /// The arguments as they are to be sent.
-    pub(super) fn arguments<'a>(&'a self, call: &'a CallTool) -> Option<&'a RawValue> {
+    pub(crate) fn arguments<'a>(&'a self, call: &'a CallTool) -> Option<&'a RawValue> {
         match &self.passage {
             Some(passage) => passage.arguments(),
             None => call.arguments.as_deref(),
@@ -44,8 +44,13 @@ impl Prepared {
 
     /// The headers of this call alone, over HTTP.
     pub(super) fn call_headers(&self, server: &ServerConfig) -> Vec<(String, Secret)> {
-        if server.transport.owns_process() { Vec::new() } else { self.headers.of_call().to_vec() }
+        call_headers(server, &self.headers)
     }
+}
+
+/// The headers of one call alone, over HTTP.
+pub(crate) fn call_headers(server: &ServerConfig, headers: &CallerHeaders) -> Vec<(String, Secret)> {
+    if server.transport.owns_process() { Vec::new() } else { headers.of_call().to_vec() }
 }
 
 /// Decides what `call` carries; takes its arguments where interceptors look at them.
@@ -64,7 +69,7 @@ pub(crate) async fn prepare(target: &Target, call: &mut CallTool) -> Result<Way,
             Flow::Answered(result) => return Ok(Way::Answered(result)),
         }
     }
-    let meta = meta(server, &headers);
+    let meta = header_meta(server, &headers);
     Ok(Way::On(Box::new(Prepared { headers, meta, passage })))
 }
 
@@ -85,7 +90,7 @@ fn intercepted(target: &Target, call: &mut CallTool) -> InterceptedCall {
 
 /// A child process is told the headers that interceptors set in `_meta`, and nothing when they set none
 /// (contract 4.8).
-fn meta(server: &ServerConfig, headers: &CallerHeaders) -> Vec<(String, Box<RawValue>)> {
+pub(crate) fn header_meta(server: &ServerConfig, headers: &CallerHeaders) -> Vec<(String, Box<RawValue>)> {
     if !server.transport.owns_process() || headers.of_call().is_empty() {
         return Vec::new();
     }

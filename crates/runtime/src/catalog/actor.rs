@@ -5,7 +5,10 @@ use std::mem::discriminant;
 use std::sync::Arc;
 use std::time::Duration;
 
+use caribou_core::config::ServerConfig;
+use caribou_core::failure::Code;
 use caribou_core::ids::ServerName;
+use caribou_core::task::{MissingTool, exposure};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -27,6 +30,8 @@ pub(crate) struct CatalogActor {
     pub(crate) interception: Interception,
     pub(crate) dirty: Arc<DirtyLists>,
     pub(crate) published: Published,
+    /// What a tool of a toolset costs that its server does not have (contract 6.11).
+    pub(crate) missing_tool: MissingTool,
     /// Bound of a discovery whose server has none.
     pub(crate) at_most: Duration,
 }
@@ -56,7 +61,7 @@ impl Actor for CatalogActor {
 
     async fn pre_start(&self, _: ActorRef<Self::Msg>, (): ()) -> Result<Self::State, ActorProcessingErr> {
         let entries: Vec<Entry> = self.in_force.get().list.iter().map(Entry::new).collect();
-        self.published.set(Snapshot::of(entries.clone()));
+        self.publish(&entries);
         Ok(CatalogState { entries, running: HashMap::new() })
     }
 
@@ -127,10 +132,18 @@ impl CatalogActor {
         let Some(entry) = state.entries.iter_mut().find(|entry| entry.is_of(binding)) else { return };
         let before = discriminant(&entry.state);
         match found {
+            Ok((discovery, _)) if let Some(lacking) = exposure::missing(&binding.server, &discovery.tools) => {
+                let error = lacks(&binding.server, lacking);
+                tracing::error!(server = %entry.name, "{}", error.detail);
+                entry.lacks_task_tool = true;
+                entry.state = EntryState::Failed(error);
+                entry.tools = Arc::default();
+            }
             Ok((discovery, chain)) => {
                 tracing::info!(server = %entry.name, tools = discovery.tools.tools.len(), "discovered");
                 entry.state = EntryState::Ready;
-                entry.tools = Arc::new(discovery.tools);
+                entry.lacks_task_tool = false;
+                entry.tools = Arc::new(exposure::shown(&binding.server, discovery.tools));
                 entry.facts = Some(discovery.facts);
                 entry.chain = Some(chain);
             }
@@ -174,12 +187,37 @@ impl CatalogActor {
         self.publish(entries);
     }
 
+    /// The entries, each of them failed while a task server of the operator's lacks a tool of its toolsets, unless
+    /// that is to cost only the server itself. One that is discovered stays so, and is shown again afterwards.
+    fn shown(&self, entries: &[Entry]) -> Vec<Entry> {
+        let is_lacking =
+            |entry: &&Entry| entry.lacks_task_tool && entry.config.as_ref().is_some_and(|c| !c.is_personal());
+        let lacking = entries.iter().filter(|_| self.missing_tool == MissingTool::FailAll).find(is_lacking);
+        let Some(EntryState::Failed(error)) = lacking.map(|entry| &entry.state) else { return entries.to_vec() };
+        let failed = |entry: &Entry| match entry.state {
+            EntryState::Ready => {
+                Entry { state: EntryState::Failed(error.clone()), tools: Arc::default(), ..entry.clone() }
+            }
+            _ => entry.clone(),
+        };
+        entries.iter().map(failed).collect()
+    }
+
     fn publish(&self, entries: &[Entry]) {
-        let snapshot = Snapshot::of(entries.to_vec());
+        let snapshot = Snapshot::of(self.shown(entries));
         let before = self.published.get();
         for warning in snapshot.warnings.iter().filter(|warning| !before.warnings.contains(warning)) {
             tracing::warn!("{warning}");
         }
         self.published.set(snapshot);
     }
+}
+
+/// The server was discovered and is not what its toolsets say: that is for the operator to mend.
+fn lacks(server: &ServerConfig, tool: &str) -> VerbError {
+    let detail = format!(
+        "MCP task configuration error: server `{}` has no tool `{tool}`, which its task_toolsets name; correct them",
+        server.shown_name()
+    );
+    VerbError::new(Code::Unavailable, detail)
 }

@@ -15,4 +15,4 @@ pub(crate) use actor::{CatalogActor, CatalogMessage};
 pub(crate) use dirty::DirtyLists;
 pub(crate) use lookup::Catalog;
 pub(crate) use offer::Offer;
-pub(crate) use snapshot::{Entry, EntryState, Published, Snapshot, Target};
+pub(crate) use snapshot::{Entry, EntryState, Makes, Published, Snapshot, Target};

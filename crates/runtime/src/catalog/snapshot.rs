@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use caribou_core::config::{Origin, ServerConfig};
 use caribou_core::ids::ServerName;
+use caribou_core::task::exposure;
 use caribou_core::tool::{ServerTools, could_belong_to, merge};
 use caribou_ports::mcp::SessionFacts;
 use tokio::time::Instant;
@@ -15,6 +16,7 @@ use crate::config::{Binding, Configured, Generation};
 use crate::error::VerbError;
 use crate::interception::Chain;
 use crate::metrics::{Metrics, ToolLabels};
+use crate::tasks::ORDINARY;
 
 /// How one server is.
 #[derive(Clone)]
@@ -41,6 +43,8 @@ pub(crate) struct Entry {
     pub(crate) facts: Option<SessionFacts>,
     /// What stands around its calls, once it was discovered.
     pub(crate) chain: Option<Arc<Chain>>,
+    /// Whether it was discovered without a tool that its toolsets name.
+    pub(crate) lacks_task_tool: bool,
 }
 
 impl Entry {
@@ -60,6 +64,7 @@ impl Entry {
             tools: Arc::default(),
             facts: None,
             chain: None,
+            lacks_task_tool: false,
         }
     }
 
@@ -83,11 +88,7 @@ impl Entry {
 
     /// What a call to this server goes by, if it takes part.
     pub(crate) fn binding(&self) -> Option<Binding> {
-        self.enabled().map(|server| Binding {
-            server: server.clone(),
-            generation: self.generation,
-            headers: None,
-        })
+        self.enabled().map(|server| Binding { server: server.clone(), generation: self.generation, headers: None })
     }
 
     /// Whether this is what is known of exactly that server, configured by exactly that document.
@@ -106,6 +107,25 @@ impl Entry {
     }
 }
 
+/// The task that a call of a tool submits.
+#[derive(Clone)]
+pub(crate) struct Makes {
+    /// Who speaks to the server about it.
+    pub(crate) driver: &'static str,
+    /// The name of its toolset.
+    pub(crate) task_name: Arc<str>,
+    /// Whether it lives and dies with one session of the server (architecture.md §10, pinned tasks).
+    pub(crate) is_pinned: bool,
+}
+
+impl Makes {
+    /// What a call of this tool makes, by the toolsets of its server.
+    fn of(server: &ServerConfig, raw_name: &str) -> Option<Self> {
+        let exposure::Role::Submit(set) = exposure::role(server, raw_name) else { return None };
+        Some(Self { driver: ORDINARY, task_name: set.name.as_str().into(), is_pinned: server.transport.owns_process() })
+    }
+}
+
 /// Where a visible name leads.
 #[derive(Clone)]
 pub(crate) struct Target {
@@ -113,6 +133,8 @@ pub(crate) struct Target {
     pub(crate) raw_name: Arc<str>,
     pub(crate) labels: ToolLabels,
     pub(crate) chain: Arc<Chain>,
+    /// `Some` = a call of it submits a task.
+    pub(crate) makes: Option<Makes>,
     /// Place of its server in the document.
     place: usize,
 }
@@ -162,7 +184,8 @@ impl Snapshot {
                 });
                 let labels = Metrics::tool_labels(&binding.server, &tool.raw_name);
                 let (raw_name, chain) = (tool.raw_name.clone(), chain.clone());
-                let target = Target { binding: binding.clone(), raw_name, labels, chain, place };
+                let makes = Makes::of(&binding.server, &raw_name);
+                let target = Target { binding: binding.clone(), raw_name, labels, chain, makes, place };
                 targets.insert(tool.name.clone(), target);
             }
         }

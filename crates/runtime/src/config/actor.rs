@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caribou_core::bounds;
-use caribou_core::config::{self, Document, InterceptorEntry, Problem, Source, UnsupportedInterceptors};
+use caribou_core::config::{self, Document, InterceptorEntry, Problem, ServerEntry, Source, UnsupportedInterceptors};
 use caribou_core::failure::Code;
 use caribou_core::launch::Allowlist;
 use caribou_ports::config_source::{ConfigSource, ConfigSourceError, ConfigText, ResetMark, Variables};
@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 
 use super::edit::{Change, written};
 use super::in_force::{Configured, InForce};
+use super::pending::Pending;
 use super::reconcile::{reconciled, renewed};
 use super::stale::{StaleConfig, Staleness, first_of};
 use super::tell::tell;
@@ -25,6 +26,7 @@ use crate::error::VerbError;
 use crate::metrics::Metrics;
 use crate::roles::Role;
 use crate::session::{RegistryMessage, Router};
+use crate::tasks::Frozen;
 
 /// What the configuration is read from.
 #[derive(Clone)]
@@ -51,6 +53,10 @@ pub(crate) struct ConfigurationActor {
     pub(crate) catalog: Catalog,
     /// Whether the stored document is in force.
     pub(crate) stale: Staleness,
+    /// The task servers of the start; `None` = no tasks are followed here.
+    pub(crate) frozen: Option<Frozen>,
+    /// Those that are other ones in what is stored.
+    pub(crate) pending: Pending,
 }
 
 pub(crate) enum ConfigurationMessage {
@@ -173,7 +179,7 @@ impl ConfigurationActor {
         let edit = written(change, launch_refused, file, variables.clone(), allowlist.clone());
         let text = source.replace(condition, edit).await.map_err(not_done)?;
         match self.apply(state, &text).await {
-            Ok(()) => view(&text).map_err(|error| {
+            Ok(()) => self.view(&text).map_err(|error| {
                 let detail = format!("the change is made and in force, but cannot be shown: {}", error.detail);
                 VerbError::new(Code::ConfigChanged, detail)
             }),
@@ -195,18 +201,18 @@ impl ConfigurationActor {
                 if let Err(problems) = self.apply(state, &text).await {
                     self.stale.set(StaleConfig::unusable(problems));
                 }
-                view(&text)
+                self.view(&text)
             }
-            None => Ok(ConfigView { servers: Map::new(), etag: None }),
+            None => Ok(ConfigView { servers: Map::new(), etag: None, pending_restart: self.pending.get() }),
         }
     }
 
     async fn apply(&self, state: &mut ConfigurationState, text: &ConfigText) -> Result<(), Vec<Problem>> {
         let source = Source { file: &text.file, text: &text.text };
         let variables = &*self.configuration.variables;
-        let document = config::parse(&source, &|name| variables(name))?.accept(self.configuration.unsupported)?;
+        let mut document = config::parse(&source, &|name| variables(name))?.accept(self.configuration.unsupported)?;
         tell(&document, &state.document.problems);
-        let servers = document.servers.clone();
+        let servers = self.with_frozen(&mut document);
         // The chain of interceptors stands around every call: another one makes every server another one.
         let servers = if document.interceptors == state.document.interceptors {
             reconciled(&self.in_force, servers)
@@ -219,6 +225,19 @@ impl ConfigurationActor {
         Ok(())
     }
 
+    /// The servers to put in force: running tasks go by their servers as they were at the start, and by the
+    /// interceptors of then, until the next one (contract 6.12).
+    fn with_frozen(&self, document: &mut Document) -> Vec<ServerEntry> {
+        let servers = document.servers.clone();
+        let Some(frozen) = &self.frozen else { return servers };
+        self.pending.set(frozen.changed_by(&servers, &document.interceptors));
+        if frozen.is_empty() {
+            return servers;
+        }
+        document.interceptors = frozen.interceptors().to_vec();
+        frozen.kept(servers)
+    }
+
     /// The new generations first: from here on nothing opened under an old one serves a new call.
     async fn put_in_force(&self, servers: Vec<Configured>, interceptors: &[InterceptorEntry]) {
         self.in_force.set(servers, interceptors.to_vec());
@@ -229,13 +248,15 @@ impl ConfigurationActor {
     }
 }
 
-fn view(text: &ConfigText) -> Result<ConfigView, VerbError> {
-    let servers = config::view(&Source { file: &text.file, text: &text.text });
-    let servers = servers.map_err(|problems| {
-        let sentences: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        VerbError::new(Code::Invalid, format!("Invalid MCP configuration: {}", sentences.join("; ")))
-    })?;
-    Ok(ConfigView { servers, etag: Some(text.etag) })
+impl ConfigurationActor {
+    fn view(&self, text: &ConfigText) -> Result<ConfigView, VerbError> {
+        let servers = config::view(&Source { file: &text.file, text: &text.text });
+        let servers = servers.map_err(|problems| {
+            let sentences: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            VerbError::new(Code::Invalid, format!("Invalid MCP configuration: {}", sentences.join("; ")))
+        })?;
+        Ok(ConfigView { servers, etag: Some(text.etag), pending_restart: self.pending.get() })
+    }
 }
 
 fn not_done(error: ConfigSourceError) -> VerbError {
@@ -254,6 +275,7 @@ pub(crate) struct ConfigurationDesk {
     pub(crate) role: Role<ConfigurationMessage>,
     pub(crate) source: Arc<dyn ConfigSource>,
     pub(crate) stale: Staleness,
+    pub(crate) pending: Pending,
     /// Taken before a message is sent, since mailboxes have no bound of their own (invariant B1).
     turns: Arc<Semaphore>,
 }
@@ -265,6 +287,7 @@ impl ConfigurationDesk {
             role: Role::vacant(),
             source: configuration.source.clone(),
             stale: Staleness::none(metrics),
+            pending: Pending::default(),
             turns: Arc::new(Semaphore::new(bounds::MAX_CONFIG_REQUESTS)),
         }
     }

@@ -46,6 +46,13 @@ pub(crate) struct Servers {
     generations: HashMap<ServerName, Generation>,
 }
 
+impl Servers {
+    /// What a call to this server goes by, if it takes part.
+    pub(crate) fn binding(&self, server: &ServerName) -> Option<Binding> {
+        self.list.iter().find(|configured| configured.entry.name == *server).and_then(Configured::binding)
+    }
+}
+
 /// What is in force now. Written when the configuration changes or is reset, read by everybody.
 #[derive(Clone, Default)]
 pub(crate) struct InForce {

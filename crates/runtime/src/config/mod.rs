@@ -7,6 +7,7 @@
 mod actor;
 mod edit;
 mod in_force;
+mod pending;
 mod reconcile;
 mod stale;
 mod tell;

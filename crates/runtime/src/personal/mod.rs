@@ -15,4 +15,5 @@ mod user;
 mod users;
 
 pub use desk::{ConnectionView, ConnectionsView};
+pub(crate) use user::User;
 pub(crate) use users::Users;

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::users::Ground;
 use crate::catalog::{Catalog, CatalogActor, Published, Snapshot};
-use crate::config::{Configured, InForce, reconciled};
+use crate::config::{Binding, Configured, InForce, reconciled};
 use crate::roles::Role;
 use crate::start::Personal;
 
@@ -65,6 +65,11 @@ impl User {
             asked_at: Mutex::new(Instant::now()),
             merged: Mutex::default(),
         }
+    }
+
+    /// What a call to one of its servers goes by, if it takes part.
+    pub(crate) fn binding(&self, server: &ServerName) -> Option<Binding> {
+        self.in_force.get().binding(server)
     }
 
     /// For how long it has not asked.

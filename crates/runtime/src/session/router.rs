@@ -75,6 +75,12 @@ impl Router {
         Err(VerbError::new(Code::SessionEnded, format!("sessions with server `{}` keep ending", server.name)))
     }
 
+    /// The epoch of the open session of this key, opened without credentials of a request.
+    pub(crate) fn open_epoch(&self, server: &ServerName, scope: &Scope) -> Option<Epoch> {
+        let key = SessionKey { server: server.clone(), scope: scope.clone(), credential: None };
+        self.find(&key).filter(|handle| handle.session().is_some()).map(|handle| handle.epoch())
+    }
+
     fn find(&self, key: &SessionKey) -> Option<Arc<Handle>> {
         self.directory.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }

@@ -11,8 +11,8 @@ use caribou_core::ids::{BootId, RequestId, Scope, ServerName};
 use caribou_ports::BoxFuture;
 use caribou_ports::guard::Exit;
 use caribou_ports::mcp::{
-    CallError, Connector, Disconnect, EventSink, OpenError, OpenSession, Session, SessionEvent, SessionFacts, ToolCall,
-    ToolListing,
+    CallError, Connector, Disconnect, EventSink, OpenError, OpenSession, RawRequest, Session, SessionEvent, SessionFacts,
+    TaskQuestion, ToolCall, ToolListing,
 };
 use caribou_runtime::{CallTool, Caller, Door, Options, RequestSecrets, Runtime, Shape};
 use serde_json::json;
@@ -232,6 +232,19 @@ impl Session for FakeSession {
             dropped.0 = None;
             answer
         })
+    }
+
+    fn request(&self, request: RawRequest) -> BoxFuture<'_, Result<Box<RawValue>, CallError>> {
+        let message = format!("no {}", request.method);
+        Box::pin(std::future::ready(Err(CallError::Rpc { code: -32601, message, data: None })))
+    }
+
+    fn task_questions(&self, _: &str) -> BoxFuture<'_, Result<Vec<TaskQuestion>, CallError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn answer_task(&self, _: &str, _: &str, _: Box<RawValue>) -> BoxFuture<'_, Result<bool, CallError>> {
+        Box::pin(std::future::ready(Ok(false)))
     }
 
     fn list_tools(&self) -> BoxFuture<'_, Result<ToolListing, CallError>> {

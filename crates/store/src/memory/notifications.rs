@@ -8,8 +8,8 @@ use caribou_core::notification::{After, Delivery, Happened, Sink};
 use caribou_core::task::{TaskId, TaskLimits};
 use caribou_ports::BoxFuture;
 use caribou_ports::store::{
-    ClaimDeliveries, ClaimedDelivery, DeliveryClaim, MAX_CLAIMED, Notifications, Redelivered, Reserved, Settled,
-    StoreError, StoredEvent,
+    ClaimDeliveries, ClaimedDelivery, DeadLetter, DeliveryClaim, MAX_CLAIMED, Notifications, Redelivered, Reserved,
+    Settled, StoreError, StoredEvent,
 };
 use tokio::time::Instant;
 
@@ -126,14 +126,19 @@ impl Notifications for Memory {
         done(of_task.map(|((_, sink), found)| (*sink, found.delivery.clone())).collect())
     }
 
-    fn dead_letters(&self, after: Option<(TaskId, Sink)>, limit: u32) -> Answered<'_, Vec<(TaskId, Sink, Delivery)>> {
+    fn dead_letters(&self, after: Option<(TaskId, Sink)>, limit: u32) -> Answered<'_, Vec<DeadLetter>> {
         let book = self.book();
         let dead = book.deliveries.iter().filter(|(key, found)| {
             let is_after = after.is_none_or(|after| **key > after);
             is_after && found.due.is_none()
         });
         let dead = dead.take(usize::try_from(limit).unwrap_or(usize::MAX));
-        done(dead.map(|((task, sink), found)| (*task, *sink, found.delivery.clone())).collect())
+        let letter = |((task, sink), found): (&(TaskId, Sink), &OnItsWay)| DeadLetter {
+            task: *task,
+            sink: *sink,
+            delivery: found.delivery.clone(),
+        };
+        done(dead.map(letter).collect())
     }
 
     fn redeliver(&self, task: TaskId, sink: Sink) -> Answered<'_, Redelivered> {

@@ -1,12 +1,13 @@
 //! Lives of replicas, on record.
 
 use std::sync::PoisonError;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use caribou_core::ids::BootId;
 use caribou_core::task::SnapshotFingerprint;
 use caribou_ports::BoxFuture;
 use caribou_ports::store::{Renewal, Renewed, Replica, ReplicaState, Replicas, StoreError, StoredReplica};
+use tokio::time::Instant;
 
 use super::Memory;
 

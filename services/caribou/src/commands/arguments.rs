@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use caribou_core::config::Secret;
 use clap::{Args, Parser, Subcommand};
 
-use super::{audit, check, config, demo, keys, migrate, serve, servers, sessions, tools};
+use super::{audit, check, config, demo, keys, migrate, serve, servers, sessions, tasks, tools};
 use crate::settings::{self, Flag, Inputs, Loaded};
 
 /// The variable beside `--config`. Not a setting: it says where settings are.
@@ -35,6 +35,9 @@ pub(super) enum Command {
     Tools(ToolsCommand),
     /// List and close live sessions
     Sessions(sessions::Arguments),
+    /// Show, answer and cancel what runs in the background
+    #[command(subcommand)]
+    Tasks(TasksCommand),
     /// Show who did what
     Audit(audit::Arguments),
     /// Show the servers and how they are
@@ -55,6 +58,22 @@ pub(super) enum ToolsCommand {
     List(tools::list::Arguments),
     /// Call one tool
     Call(tools::call::Arguments),
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum TasksCommand {
+    /// List the tasks of a thread
+    List(tasks::list::Arguments),
+    /// Show all of one task
+    Show(tasks::show::Arguments),
+    /// Ask for a task to be cancelled
+    Cancel(tasks::cancel::Arguments),
+    /// Answer what a task asks
+    Answer(tasks::answer::Arguments),
+    /// Tell what happens to a task until it has ended
+    Watch(tasks::watch::Arguments),
+    /// Tell anew what was given up
+    Redeliver(tasks::redeliver::Arguments),
 }
 
 #[derive(Debug, Subcommand)]
@@ -215,6 +234,14 @@ mod tests {
             "caribou keys revoke 0123456789abcdef --data-dir d",
             "caribou keys generate",
             "caribou keys rotate --config c.yaml",
+            "caribou tasks list --user ann --thread t --limit 20 --json",
+            "caribou tasks list --all --from reports --active --cursor 00",
+            "caribou tasks show mcp-task-1 --thread t",
+            "caribou tasks cancel mcp-task-1 --server http://127.0.0.1:8750",
+            "caribou tasks answer mcp-task-1 --arg format=pdf --input-id one",
+            "caribou tasks answer mcp-task-1 --decline",
+            "caribou tasks watch mcp-task-1 --json",
+            "caribou tasks redeliver mcp-task-1",
             "caribou audit",
             "caribou audit --user ann --from demo --tool demo_add --outcome denied --by key-1 --limit 10 --json",
             "caribou demo --once",

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::bail;
+use caribou_core::instant::rfc3339_seconds;
 use clap::Args;
 use serde::Deserialize;
 use url::form_urlencoded::Serializer;
@@ -103,7 +104,7 @@ impl Arguments {
 
 fn row(row: Row) -> [String; 11] {
     [
-        time(row.at_ms),
+        rfc3339_seconds(row.at_ms),
         row.principal,
         row.door,
         row.user_id,
@@ -115,45 +116,4 @@ fn row(row: Row) -> [String; 11] {
         format!("{} ms", row.duration_ms),
         row.request_id,
     ]
-}
-
-/// UTC to the second, as RFC 3339 writes it.
-fn time(at_ms: i64) -> String {
-    let seconds = at_ms.div_euclid(1_000);
-    let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (year, month, day) = date(days);
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", of_day / 3_600, of_day / 60 % 60, of_day % 60)
-}
-
-/// The date so many days after the first of January 1970. Years are counted from March on, so that the leap day is
-/// the last of its year.
-fn date(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468; // from the first of March of the year 0
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    (year, month, day)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_those_of_the_calendar() {
-        for (at_ms, expected) in [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_782_399_999, "2000-02-28T23:59:59Z"),
-            (951_782_400_000, "2000-02-29T00:00:00Z"),
-            (1_798_761_599_000, "2026-12-31T23:59:59Z"),
-            (4_107_542_400_000, "2100-03-01T00:00:00Z"),
-            (-1, "1969-12-31T23:59:59Z"),
-        ] {
-            assert_eq!(time(at_ms), expected);
-        }
-    }
 }

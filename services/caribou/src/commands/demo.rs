@@ -21,6 +21,8 @@ use crate::lifecycle::{self, Signals};
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
 
+mod report;
+
 /// Who calls the counter, and in which thread.
 const CALLS: [(&str, &str); 3] = [("ann", "kitchen"), ("ann", "kitchen"), ("ann", "garden")];
 
@@ -54,7 +56,11 @@ pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let folder = tempfile::tempdir().context("no folder for the demo server")?;
     settings.data_dir = folder.path().to_owned();
     settings.extensions_config_path = Some(write_servers(folder.path())?);
-    let replica = Replica::start(&settings, assemble::follow_servers(&settings).await?, None).await?;
+    // A report is looked after every second: nobody wants to wait longer in a demo.
+    settings.mcp_tasks.poll_interval_seconds = 1;
+    let servers = assemble::follow_servers(&settings).await?;
+    let store = assemble::open_store(&settings).await?;
+    let replica = Box::pin(Replica::start(&settings, servers, Some(store))).await?;
     let gateway = Gateway::inside(replica, &settings, telemetry);
     let shown = tokio::select! {
         shown = show(&gateway, arguments.json) => shown,
@@ -94,11 +100,15 @@ async fn show(gateway: &Gateway, json: bool) -> anyhow::Result<String> {
         }
         calls.push(Call { user_id, thread_id, tool: counter.name.clone(), answer });
     }
+    if !json {
+        output::line("     Two threads, two sessions, two counters: each has a process of its own.\n")?;
+    }
+    let submit =
+        tools.iter().find(|tool| tool.raw_name == demo::SUBMIT_TOOL).context("the demo server lists no report")?;
+    let task = report::show(gateway, &submit.name, json).await?;
     if json {
         let listing: Box<RawValue> = serde_json::from_slice(&listing)?;
-        output::line(serde_json::to_string(&Shown { listing: &listing, calls: &calls })?)?;
-    } else {
-        output::line("     Two threads, two sessions, two counters: each has a process of its own.\n")?;
+        output::line(serde_json::to_string(&Shown { listing: &listing, calls: &calls, task: &task })?)?;
     }
     Ok(counter.name.clone())
 }
@@ -108,6 +118,8 @@ async fn show(gateway: &Gateway, json: bool) -> anyhow::Result<String> {
 struct Shown<'a> {
     listing: &'a RawValue,
     calls: &'a [Call],
+    /// The report, as it ended.
+    task: &'a RawValue,
 }
 
 fn introduce(tools: &[Listed]) -> std::io::Result<()> {
@@ -132,7 +144,7 @@ async fn serve(listen: Option<SocketAddr>, counter: String, gateway: Gateway, si
         },
     };
     let base = format!("http://{}", listener.local_addr()?);
-    output::line(format_args!("  4  Try it yourself; Caribou serves {base} until you press Ctrl-C.\n"))?;
+    output::line(format_args!("  5  Try it yourself; Caribou serves {base} until you press Ctrl-C.\n"))?;
     for line in curl_lines(&base, &counter) {
         output::line(format_args!("     {line}"))?;
     }
@@ -141,11 +153,12 @@ async fn serve(listen: Option<SocketAddr>, counter: String, gateway: Gateway, si
 }
 
 /// Lines to paste into a shell.
-fn curl_lines(base: &str, counter: &str) -> [String; 3] {
+fn curl_lines(base: &str, counter: &str) -> [String; 4] {
     let body = json!({"name": counter, "arguments": {}, "user_id": "ann", "thread_id": "kitchen"});
     [
         format!("curl -s {base}/api/mcp/tools"),
         format!("curl -s {base}/api/mcp/tools/call -H 'content-type: application/json' -d '{body}'"),
         format!("curl -s {base}/api/mcp/sessions"),
+        format!("curl -s '{base}/api/threads/{}/mcp-tasks?user_id={}'", report::THREAD, report::USER),
     ]
 }

@@ -104,7 +104,12 @@ impl Gateway {
         }
         // A replica is on this machine or behind a tunnel: never behind the proxy that the environment names.
         let options = WayOutOptions {
-            ca_pem: target.ca.as_deref().map(|file| tls::read_authorities("--ca", file)).transpose()?.unwrap_or_default(),
+            ca_pem: target
+                .ca
+                .as_deref()
+                .map(|file| tls::read_authorities("--ca", file))
+                .transpose()?
+                .unwrap_or_default(),
             proxy: None,
         };
         let client = WayOut::new(&options, &|_| None)?
@@ -121,7 +126,7 @@ impl Gateway {
         let settings = for_one_command(assemble::accept(arguments.load(None)?)?);
         let telemetry = Telemetry::start(&settings.log)?;
         let servers = assemble::follow_servers(&settings).await?;
-        Ok(Self::inside(Replica::start(&settings, servers, None).await?, &settings, telemetry))
+        Ok(Self::inside(Box::pin(Replica::start(&settings, servers, None)).await?, &settings, telemetry))
     }
 
     /// The replica in this process.
@@ -184,6 +189,15 @@ impl Gateway {
     /// When the replica cannot be reached, or refuses.
     pub(super) async fn post_streaming(&self, path: &str, body: String) -> anyhow::Result<Body> {
         let ask = Ask { body: Some(body), accept: "text/event-stream", ..Ask::of(Method::POST, path) };
+        Ok(self.send(ask).await?.into_body())
+    }
+
+    /// Asks for a document that is told as a stream.
+    ///
+    /// # Errors
+    /// When the replica cannot be reached, or refuses.
+    pub(super) async fn get_streaming(&self, path: &str) -> anyhow::Result<Body> {
+        let ask = Ask { accept: "text/event-stream", ..Ask::of(Method::GET, path) };
         Ok(self.send(ask).await?.into_body())
     }
 

@@ -20,7 +20,7 @@ pub(in crate::commands) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let settings = assemble::accept(arguments.settings.load(None)?)?;
-    let store = SqlStore::open(&settings.database()).await?;
+    let store = SqlStore::open(&settings.database_location()).await?;
     while let Some(step) = store.migrate_next().await? {
         output::line(format_args!("applied {}", step.name))?;
     }

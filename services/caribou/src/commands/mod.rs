@@ -17,6 +17,7 @@ mod run;
 mod serve;
 mod servers;
 mod sessions;
+mod tasks;
 mod tools;
 mod usage;
 

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use super::arguments::{Command, CommandLine, ConfigCommand, KeysCommand, ToolsCommand};
+use super::arguments::{Command, CommandLine, ConfigCommand, KeysCommand, TasksCommand, ToolsCommand};
 use super::usage::{self, Usage};
-use super::{audit, check, config, demo, keys, migrate, serve, servers, sessions, tools};
+use super::{audit, check, config, demo, keys, migrate, serve, servers, sessions, tasks, tools};
 
 /// Runs the command that this process was started for.
 pub(crate) fn run() -> ExitCode {
@@ -31,6 +31,7 @@ async fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Tools(ToolsCommand::List(arguments)) => tools::list::run(arguments).await,
         Command::Tools(ToolsCommand::Call(arguments)) => tools::call::run(arguments).await,
         Command::Sessions(arguments) => sessions::run(arguments).await,
+        Command::Tasks(command) => execute_tasks(command).await,
         Command::Audit(arguments) => audit::run(arguments).await,
         Command::Servers(arguments) => servers::run(arguments).await,
         Command::Demo(arguments) => demo::run(arguments).await,
@@ -40,6 +41,17 @@ async fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Keys(KeysCommand::Generate) => keys::generate::run(),
         Command::Keys(KeysCommand::Rotate(arguments)) => keys::rotate::run(arguments).await,
         Command::Config(command) => execute_config(command).await,
+    }
+}
+
+async fn execute_tasks(command: TasksCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        TasksCommand::List(arguments) => tasks::list::run(arguments).await,
+        TasksCommand::Show(arguments) => tasks::show::run(arguments).await,
+        TasksCommand::Cancel(arguments) => tasks::cancel::run(arguments).await,
+        TasksCommand::Answer(arguments) => tasks::answer::run(arguments).await,
+        TasksCommand::Watch(arguments) => tasks::watch::run(arguments).await,
+        TasksCommand::Redeliver(arguments) => tasks::redeliver::run(arguments).await,
     }
 }
 

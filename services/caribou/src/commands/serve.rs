@@ -12,6 +12,7 @@ use crate::assemble::{self, Replica};
 use crate::credentials;
 use crate::doors::Doors;
 use crate::lifecycle::{self, Signals};
+use crate::tasks;
 use crate::telemetry::Telemetry;
 
 #[derive(Debug, Args)]
@@ -31,8 +32,12 @@ pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let addresses = doors.addresses()?;
     let servers = assemble::follow_servers(&settings).await?;
     credentials::demand(&settings, &servers.document)?;
-    let store = assemble::open_store(&settings).await?;
-    let replica = Replica::start(&settings, servers, Some(store)).await?;
+    tasks::demand(&settings, &servers.document)?;
+    let store = match settings.has_database() {
+        true => Some(assemble::open_store(&settings).await?),
+        false => None,
+    };
+    let replica = Box::pin(Replica::start(&settings, servers, store)).await?;
     let router = replica.router(&settings, telemetry.metrics.clone());
     // Whoever started this waits for the line: a replica that nobody can find must not run on.
     for address in std::iter::once(&addresses.rest).chain(&addresses.grpc) {

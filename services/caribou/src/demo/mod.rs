@@ -3,7 +3,8 @@
 //! Owns the demo server, which is an ordinary MCP server over stdio, and the configuration that names it.
 
 mod configuration;
+mod reports;
 mod server;
 
-pub(crate) use configuration::{SERVER_NAME, SERVER_WORD, configuration};
+pub(crate) use configuration::{SERVER_NAME, SERVER_WORD, SUBMIT_TOOL, configuration};
 pub(crate) use server::run as run_server;

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
@@ -13,6 +14,8 @@ use rmcp::model::{
 use rmcp::{ErrorData, Peer, RoleServer, ServerHandler, ServiceExt, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+use super::reports::Reports;
 
 /// The largest text `files` writes: a demo must not fill a disk.
 const MAX_FILE_BYTES: usize = 64 * 1024;
@@ -44,6 +47,7 @@ fn failed(error: &str) -> ExitCode {
 struct Demo {
     tool_router: ToolRouter<Self>,
     count: AtomicU64,
+    reports: Mutex<Reports>,
 }
 
 /// Arguments of `echo`.
@@ -102,10 +106,44 @@ struct Files {
     text: String,
 }
 
+/// Arguments of `report_submit`.
+#[derive(Deserialize, JsonSchema)]
+struct Topic {
+    /// What the report is about.
+    topic: String,
+}
+
+/// Arguments of `report_status` and `report_cancel`.
+#[derive(Deserialize, JsonSchema)]
+struct Which {
+    /// The report.
+    task_id: String,
+}
+
+/// Arguments of `report_input`.
+#[derive(Deserialize, JsonSchema)]
+struct Answered {
+    /// The report.
+    task_id: String,
+    /// What was asked for.
+    response: Chosen,
+}
+
+/// The answer to the question of a report.
+#[derive(Deserialize, JsonSchema)]
+struct Chosen {
+    /// The format: text or table.
+    format: String,
+}
+
 #[tool_router]
 impl Demo {
     fn new() -> Self {
-        Self { tool_router: Self::tool_router(), count: AtomicU64::new(0) }
+        Self { tool_router: Self::tool_router(), count: AtomicU64::new(0), reports: Mutex::default() }
+    }
+
+    fn reports(&self) -> MutexGuard<'_, Reports> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[tool(description = "Sends the message back.")]
@@ -158,6 +196,35 @@ impl Demo {
             return Err(ErrorData::invalid_params("a plain file name and at most 64 KiB of text, please", None));
         }
         write_and_list(&name, &text).await.map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    }
+
+    #[tool(description = "Writes a report. It takes a while and asks one question in the middle.")]
+    async fn report_submit(&self, Parameters(Topic { topic }): Parameters<Topic>) -> CallToolResult {
+        let begun = self.reports().submit(topic, Instant::now());
+        begun.map_or_else(
+            || CallToolResult::error(vec![ContentBlock::text("there are too many reports; end this session")]),
+            CallToolResult::structured,
+        )
+    }
+
+    #[tool(description = "Tells how a report is.")]
+    async fn report_status(&self, Parameters(Which { task_id }): Parameters<Which>) -> CallToolResult {
+        CallToolResult::structured(self.reports().status(&task_id, Instant::now()))
+    }
+
+    #[tool(description = "Gives up a report.")]
+    async fn report_cancel(&self, Parameters(Which { task_id }): Parameters<Which>) -> CallToolResult {
+        CallToolResult::structured(self.reports().cancel(&task_id, Instant::now()))
+    }
+
+    #[tool(description = "Answers the question of a report.")]
+    async fn report_input(
+        &self,
+        Parameters(Answered { task_id, response }): Parameters<Answered>,
+    ) -> Result<CallToolResult, ErrorData> {
+        let is_known = self.reports().answer(&task_id, &response.format, Instant::now());
+        let taken = || CallToolResult::structured(serde_json::json!({ "task_id": task_id }));
+        is_known.then(taken).ok_or_else(|| ErrorData::invalid_params("there is no such report", None))
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod audit;
 mod auth;
+mod cluster;
 mod database_url;
 mod expected;
 mod interceptors;
@@ -15,12 +16,14 @@ mod problem;
 mod proxy_url;
 mod schema;
 mod sections;
+mod tasks;
 mod threads;
 mod tools;
 mod yaml;
 
 pub use audit::{Audit, WhenFull};
 pub use auth::{Auth, AuthMode, JwtAuth, NotLoopback, RateLimit};
+pub use cluster::{Cluster, Profile};
 pub use database_url::DatabaseUrl;
 pub use interceptors::{Interceptors, Unsupported};
 pub use layers::{File, Flag, Inputs, Loaded, load};
@@ -30,5 +33,6 @@ pub use problem::Problem;
 pub use proxy_url::ProxyUrl;
 pub use schema::{schema, schema_text};
 pub use sections::{Calls, Catalog, Log, LogFormat, Protocol, Rest, Sessions, Settings, Stdio};
+pub use tasks::{Backend, Database, McpTasks, WhenToolMissing};
 pub use threads::Threads;
 pub use tools::{GuardrailLists, GuardrailProvider, Guardrails, ToolSearch};

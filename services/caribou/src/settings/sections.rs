@@ -13,7 +13,8 @@ use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Audit, Auth, DatabaseUrl, Deployment, Grpc, Guardrails, Interceptors, Network, Personal, Threads, Tls, ToolSearch};
+use super::{Audit, Auth, Cluster, DatabaseUrl, Deployment, Grpc, Guardrails, Interceptors, Network, Personal, Threads, Tls, ToolSearch};
+use super::{Backend, Database, McpTasks};
 
 /// The port of `listen` when nothing else is said.
 const DEFAULT_PORT: u16 = 8750;
@@ -100,6 +101,15 @@ pub struct Settings {
     /// How Caribou is deployed.
     #[garde(dive)]
     pub deployment: Deployment,
+    /// Replicas that share a database.
+    #[garde(dive)]
+    pub cluster: Cluster,
+    /// The kind of database.
+    #[garde(dive)]
+    pub database: Database,
+    /// Durable tasks.
+    #[garde(dive)]
+    pub mcp_tasks: McpTasks,
 }
 
 /// Sessions with upstream servers.
@@ -236,6 +246,9 @@ impl Default for Settings {
             network: Network::default(),
             personal: Personal::default(),
             deployment: Deployment::default(),
+            cluster: Cluster::default(),
+            database: Database::default(),
+            mcp_tasks: McpTasks::default(),
         }
     }
 }
@@ -294,8 +307,30 @@ impl Default for Rest {
 }
 
 impl Settings {
+    /// Whether the database is of the kind that `database.backend` names, if it names one.
+    ///
+    /// # Errors
+    /// It is of another kind.
+    pub fn demand_backend(&self) -> anyhow::Result<()> {
+        let named = match self.database_location() {
+            Location::Postgres(_) => Backend::Postgres,
+            Location::Sqlite(_) => Backend::Sqlite,
+        };
+        match self.database.backend {
+            Some(backend) if backend != named => {
+                anyhow::bail!("`database.backend` names another kind of database than `database_url`")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether anything outlives this process.
+    pub fn has_database(&self) -> bool {
+        self.database.backend != Some(Backend::Memory)
+    }
+
     /// Where the database is.
-    pub fn database(&self) -> Location {
+    pub fn database_location(&self) -> Location {
         let embedded = || Location::Sqlite(self.data_dir.join("caribou.db"));
         self.database_url.as_ref().map_or_else(embedded, |url| url.location().clone())
     }
@@ -320,6 +355,9 @@ impl Settings {
             auto_promote_top_k: auto_promote_top_k(self.tool_search.auto_promote_top_k),
             audit: self.audit.options(),
             rate_limit: self.auth.rate_limit.rate(),
+            tasks: self.mcp_tasks.limits(),
+            task_retention: self.mcp_tasks.retention(),
+            cluster: self.cluster.leases(),
         }
     }
 }

@@ -4,11 +4,13 @@
 //! (architecture.md §9). What a payload holds besides is ignored.
 
 mod cancel;
+mod input;
 mod payload;
 mod status;
 mod submit;
 
 pub use cancel::cancel;
+pub use input::input;
 pub use payload::Misread;
 pub use status::{TASK_NOT_FOUND, status};
 pub use submit::{Accepted, submit};

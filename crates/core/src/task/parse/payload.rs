@@ -24,8 +24,8 @@ pub(super) fn protocol(what: impl Into<String>) -> Misread {
     Misread::Protocol(what.into())
 }
 
-/// The members of `structuredContent`.
-pub(super) fn payload<'r>(result: &'r RawValue, role: &str) -> Result<Members<'r>, Misread> {
+/// The members of a result that is no error of the tool.
+pub(super) fn succeeded<'r>(result: &'r RawValue, role: &str) -> Result<Members<'r>, Misread> {
     let members = Members::of(result).ok_or_else(|| protocol("the result of the tool is not an object"))?;
     if members.get("isError").is_some_and(|flag| flag.get() == "true") {
         return Err(Misread::ToolFailed(match first_text(&members) {
@@ -33,6 +33,12 @@ pub(super) fn payload<'r>(result: &'r RawValue, role: &str) -> Result<Members<'r
             None => format!("MCP task {role} tool returned an error"),
         }));
     }
+    Ok(members)
+}
+
+/// The members of `structuredContent`.
+pub(super) fn payload<'r>(result: &'r RawValue, role: &str) -> Result<Members<'r>, Misread> {
+    let members = succeeded(result, role)?;
     let content = given(&members, "structuredContent").ok_or_else(|| protocol("structuredContent is missing"))?;
     Members::of(content).ok_or_else(|| protocol("structuredContent is not an object"))
 }

@@ -19,7 +19,7 @@ use url::Url;
 
 use super::link::{Link, Reached};
 use super::live::Live;
-use super::notices::{Notice, Notices};
+use super::notices::{ANSWER, Notice, Notices};
 use super::refusal::{Failure, Refused, content_type};
 use crate::channel::Opening;
 use crate::server_asks::{Listeners, ServerAsks};
@@ -305,8 +305,11 @@ impl Exchange {
                 Some(_) => self.asks.odd(Oddity::LateAnswer),
                 None => self.asks.odd(Oddity::UnknownAnswer),
             },
-            Message::Request { id, method, .. } => {
-                self.notices.send_later(self.notice(live, "an answer to it", self.asks.answer(id, &method)));
+            Message::Request { id, method, params } => {
+                let later = || self.notices.reply(self.notice(live, ANSWER, Vec::new()));
+                if let Some(answer) = self.asks.answer(id, &method, params, later) {
+                    self.notices.send_later(self.notice(live, ANSWER, answer));
+                }
             }
             Message::Notification { method, params } => {
                 let own = asked.and_then(|asked| asked.progress.as_ref());

@@ -16,11 +16,15 @@ use url::Url;
 use super::exchange::is_event_stream;
 use super::link::Link;
 use super::refusal::{Failure, Refused};
+use crate::tasks::questions::Reply;
 use crate::wire::envelope;
 use crate::wire::limits::{COURTESY_WRITE, COURTESY_WRITES};
 
 /// The method of a cancel notice.
 pub(crate) const CANCELLED: &str = "notifications/cancelled";
+
+/// What an answer of ours to a request of the server is called in messages.
+pub(crate) const ANSWER: &str = "an answer to it";
 
 /// How long the rest of an answer that says nothing may take: opening another connection takes less.
 const READ_OUT: Duration = Duration::from_millis(100);
@@ -65,6 +69,18 @@ impl Notices {
         };
         timeout(COURTESY_WRITE, exchange).await.unwrap_or_else(|_| {
             Err(CallError::StreamEnded(format!("{} did not take `{what}` in time", self.link.name())).into())
+        })
+    }
+
+    /// A way to answer a request of the server later, with the text as the body of `notice`.
+    pub(crate) fn reply(self: &Arc<Self>, notice: Notice) -> Reply {
+        let notices = Arc::clone(self);
+        Box::new(move |body| {
+            Box::pin(async move {
+                let what = notice.what;
+                let sent = notices.send(Notice { body, ..notice }).await;
+                sent.map_err(|failure| failure.into_call_error(&notices.link.name(), what))
+            })
         })
     }
 

@@ -4,17 +4,21 @@
 //! shown); it never ends the session and is never forwarded. The one reading task of a session never waits for a write.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use caribou_core::masker::Masker;
-use caribou_ports::mcp::Oddity;
+use caribou_ports::mcp::{CallError, Disconnect, Oddity};
 use tokio::io::AsyncRead;
+use tokio::time::timeout;
 use tracing::debug;
 
 use super::writer::Writer;
 use crate::server_asks::{Listeners, ServerAsks};
+use crate::tasks::questions::Reply;
 use crate::wire::envelope::{Message, each_message};
 use crate::wire::excerpt::excerpt;
 use crate::wire::ids::Pending;
+use crate::wire::limits::COURTESY_WRITE;
 use crate::wire::line::{LineError, LineReader};
 
 /// Hands out the messages of one child.
@@ -56,10 +60,32 @@ impl Reader {
         }
     }
 
+    /// A way to answer a request of the child later.
+    fn reply(&self) -> Reply {
+        let (writer, pending) = (Arc::clone(&self.writer), Arc::clone(&self.pending));
+        Box::new(move |answer| {
+            Box::pin(async move {
+                let begun = AtomicBool::new(false);
+                let written = timeout(COURTESY_WRITE, writer.write(answer, &begun)).await;
+                if matches!(written, Ok(Ok(()))) {
+                    return Ok(());
+                }
+                let unknown =
+                    || Disconnect { reason: "it takes no answers".to_owned(), exit: None, stderr: String::new() };
+                let disconnect = pending.ended().unwrap_or_else(unknown);
+                Err(CallError::Disconnected { disconnect, sent: begun.load(Ordering::Relaxed) })
+            })
+        })
+    }
+
     fn route(&self, message: Message<'_>, was_shown: &mut bool) {
         match message {
             Message::Response { id, outcome } => self.pending.settle(id, outcome),
-            Message::Request { id, method, .. } => self.writer.post(self.asks.answer(id, &method)),
+            Message::Request { id, method, params } => {
+                if let Some(answer) = self.asks.answer(id, &method, params, || self.reply()) {
+                    self.writer.post(answer);
+                }
+            }
             Message::Notification { method, params } => {
                 self.asks.notice(&method, params, Listeners::Shared(&self.pending));
             }

@@ -106,7 +106,7 @@ impl Fake {
 
 fn call(name: &str, arguments: &str) -> ToolCall {
     let arguments = Some(RawValue::from_string(arguments.to_owned()).expect("valid JSON"));
-    ToolCall { name: name.into(), arguments, meta: Vec::new(), headers: Vec::new(), progress: None }
+    ToolCall { name: name.into(), arguments, meta: Vec::new(), headers: Vec::new(), progress: None, task: None }
 }
 
 async fn called(session: &Arc<dyn Session>, name: &str) -> Result<String, CallError> {

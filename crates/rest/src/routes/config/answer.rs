@@ -38,6 +38,10 @@ pub(crate) struct StoredServers {
     /// so, they are kept. References such as `$GITHUB_TOKEN` stand as they are written.
     #[schema(value_type = Object)]
     mcp_servers: Map<String, Value>,
+    /// Task servers that are other ones in this replica than in what is stored, until it is restarted. Absent when
+    /// there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pending_restart: Vec<String>,
 }
 
 impl IntoResponse for StoredServers {
@@ -48,7 +52,8 @@ impl IntoResponse for StoredServers {
 
 /// What is stored, with its tag.
 pub(super) fn stored(view: ConfigView) -> Response {
-    tagged(StoredServers { mcp_servers: view.servers }.into_response(), view.etag)
+    let pending_restart = view.pending_restart.iter().map(ToString::to_string).collect();
+    tagged(StoredServers { mcp_servers: view.servers, pending_restart }.into_response(), view.etag)
 }
 
 /// Makes a change and answers with what is stored then, or with why not; `failed` opens the text of a failure of ours.

@@ -9,7 +9,8 @@ use caribou_core::ids::BootId;
 use caribou_ports::BoxFuture;
 use caribou_ports::identity::Authenticator;
 use caribou_ports::mcp::{
-    CallError, Connector, Disconnect, OpenError, OpenSession, Progress, Session, SessionFacts, ToolCall, ToolListing,
+    CallError, Connector, Disconnect, OpenError, OpenSession, Progress, RawRequest, Session, SessionFacts, TaskQuestion,
+    ToolCall, ToolListing,
 };
 use caribou_runtime::{Options, Outside, Runtime};
 use serde_json::value::RawValue;
@@ -128,6 +129,19 @@ impl Session for FakeSession {
                 _ => Err(CallError::Rpc { code: -32602, message: "no".into(), data: Some(raw(r#"{"f":1.0}"#).into()) }),
             }
         })
+    }
+
+    fn request(&self, request: RawRequest) -> BoxFuture<'_, Result<Box<RawValue>, CallError>> {
+        let message = format!("no {}", request.method);
+        Box::pin(std::future::ready(Err(CallError::Rpc { code: -32601, message, data: None })))
+    }
+
+    fn task_questions(&self, _: &str) -> BoxFuture<'_, Result<Vec<TaskQuestion>, CallError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn answer_task(&self, _: &str, _: &str, _: Box<RawValue>) -> BoxFuture<'_, Result<bool, CallError>> {
+        Box::pin(std::future::ready(Ok(false)))
     }
 
     fn list_tools(&self) -> BoxFuture<'_, Result<ToolListing, CallError>> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use caribou_core::ids::BootId;
 use caribou_core::notification::{Delivery, Sink};
 use caribou_core::task::TaskId;
-use caribou_ports::store::{StoreError, StoredEvent};
+use caribou_ports::store::{DeadLetter, StoreError, StoredEvent};
 use uuid::Uuid;
 
 use super::rows::{delivery, delivery_columns, event};
@@ -65,11 +65,11 @@ row! {
 }
 
 impl NamedRow {
-    fn named(self) -> Result<(TaskId, Sink, Delivery), StoreError> {
+    fn named(self) -> Result<DeadLetter, StoreError> {
         let sink = Sink::from_number(self.sink).ok_or_else(|| strange("sink"))?;
         let counts = (self.attempt, self.failures, self.unclear);
         let row = (self.phase, self.newest, self.launched, counts.0, counts.1, counts.2, self.run_id, self.error);
-        Ok((TaskId(self.task_id.into_bytes()), sink, delivery(row)?))
+        Ok(DeadLetter { task: TaskId(self.task_id.into_bytes()), sink, delivery: delivery(row)? })
     }
 }
 
@@ -78,7 +78,7 @@ pub(super) async fn of_task(store: &SqlStore, task: TaskId) -> Result<Vec<(Sink,
     let task = Uuid::from_bytes(task.0);
     let rows: Vec<NamedRow> =
         read!(store, |connection, word| sqlx::query_as(word(OF_TASK)).bind(task).fetch_all(connection).await)?;
-    rows.into_iter().map(|row| row.named().map(|(_, sink, delivery)| (sink, delivery))).collect()
+    rows.into_iter().map(|row| row.named().map(|named| (named.sink, named.delivery))).collect()
 }
 
 /// What was given up.
@@ -86,7 +86,7 @@ pub(super) async fn dead(
     store: &SqlStore,
     after: Option<(TaskId, Sink)>,
     limit: u32,
-) -> Result<Vec<(TaskId, Sink, Delivery)>, StoreError> {
+) -> Result<Vec<DeadLetter>, StoreError> {
     let (task, sink) = after.map_or((Uuid::nil(), 0), |(task, sink)| (Uuid::from_bytes(task.0), sink.number()));
     let rows: Vec<NamedRow> = read!(store, |connection, word| {
         sqlx::query_as(word(DEAD)).bind(task).bind(sink).bind(i64::from(limit)).fetch_all(connection).await

@@ -7,8 +7,8 @@ use caribou_core::notification::{Delivery, Happened, Sink};
 use caribou_core::task::{TaskId, TaskLimits};
 use caribou_ports::BoxFuture;
 use caribou_ports::store::{
-    ClaimDeliveries, ClaimedDelivery, DeliveryClaim, Notifications, Redelivered, Reserved, Settled, StoreError,
-    StoredEvent,
+    ClaimDeliveries, ClaimedDelivery, DeadLetter, DeliveryClaim, Notifications, Redelivered, Reserved, Settled,
+    StoreError, StoredEvent,
 };
 
 use super::{claim, look, settle};
@@ -37,7 +37,7 @@ impl Notifications for SqlStore {
         Box::pin(look::of_task(self, task))
     }
 
-    fn dead_letters(&self, after: Option<(TaskId, Sink)>, limit: u32) -> Answered<'_, Vec<(TaskId, Sink, Delivery)>> {
+    fn dead_letters(&self, after: Option<(TaskId, Sink)>, limit: u32) -> Answered<'_, Vec<DeadLetter>> {
         Box::pin(look::dead(self, after, limit))
     }
 

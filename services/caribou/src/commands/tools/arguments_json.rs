@@ -19,7 +19,7 @@ impl Serialize for Pairs {
 ///
 /// # Errors
 /// When a pair lacks its `=`, a key stands twice, or the object is none.
-pub(super) fn arguments(pairs: &[String], whole: Option<&str>) -> anyhow::Result<Option<Box<RawValue>>> {
+pub(in crate::commands) fn arguments(pairs: &[String], whole: Option<&str>) -> anyhow::Result<Option<Box<RawValue>>> {
     if let Some(text) = whole {
         return object(text).map(Some);
     }

@@ -13,16 +13,16 @@ const MAX_LINE_BYTES: usize = 2 * bounds::MAX_MESSAGE_BYTES;
 
 /// One event.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Event {
-    pub(super) name: String,
-    pub(super) data: String,
+pub(in crate::commands) struct Event {
+    pub(in crate::commands) name: String,
+    pub(in crate::commands) data: String,
 }
 
 /// Hands each event to `take` until it says that it has what it wants.
 ///
 /// # Errors
 /// When the stream breaks off before that, or holds a line beyond the bound.
-pub(super) async fn read<T>(body: Body, mut take: impl FnMut(Event) -> Option<T>) -> anyhow::Result<T> {
+pub(in crate::commands) async fn read<T>(body: Body, mut take: impl FnMut(Event) -> Option<T>) -> anyhow::Result<T> {
     let mut chunks = body.into_data_stream();
     let mut line = Vec::new();
     let mut name = String::new();

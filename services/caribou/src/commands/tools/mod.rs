@@ -1,8 +1,8 @@
 //! `caribou tools`: list and call them.
 
+pub(super) mod arguments_json;
 pub(super) mod call;
+pub(super) mod events;
 pub(super) mod list;
 
-mod arguments_json;
-mod events;
 mod result;

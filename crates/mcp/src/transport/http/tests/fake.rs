@@ -264,7 +264,7 @@ impl Client {
             Transport::Sse(remote) => crate::transport::http_sse::open(&self.remotes, remote, &opening).await?,
             Transport::Stdio(_) => unreachable!("a remote server"),
         };
-        Ok(ChannelSession::new(opened, &server, 1 << 20))
+        Ok(ChannelSession::new(opened, &opening, 1 << 20))
     }
 
     /// Waits until the session told this many things.
@@ -282,7 +282,7 @@ impl Client {
 /// A call of `name` with these arguments.
 pub(super) fn tool(name: &str, arguments: &str) -> ToolCall {
     let arguments = Some(RawValue::from_string(arguments.to_owned()).unwrap());
-    ToolCall { name: name.into(), arguments, meta: Vec::new(), headers: Vec::new(), progress: None }
+    ToolCall { name: name.into(), arguments, meta: Vec::new(), headers: Vec::new(), progress: None, task: None }
 }
 
 /// The outcome of a call, within the patience of a test.

@@ -1,0 +1,109 @@
+//! What running tasks need of their server's configuration, frozen at the start (contract 6.12).
+//!
+//! Owns which edits leave a task server as it is: those of what only people and models read. Everything else counts,
+//! secrets included. The fingerprint that is stored with each task holds no secret and is made of none (invariant O3):
+//! a replica with another secret may follow the same tasks.
+
+use serde_json::{Value, json};
+
+use super::{InterceptorEntry, ServerConfig, Transport};
+use crate::task::SnapshotFingerprint;
+
+/// Whether an edit from `before` to `after` leaves everything that running tasks need.
+pub fn is_same_for_tasks(before: &ServerConfig, after: &ServerConfig) -> bool {
+    let shown_as_before = ServerConfig {
+        description: before.description.clone(),
+        routing: before.routing.clone(),
+        tools: before.tools.clone(),
+        tool_name_prefix: before.tool_name_prefix,
+        masker: before.masker.clone(),
+        ..after.clone()
+    };
+    *before == shown_as_before
+}
+
+/// Names the configuration that a task is accepted under, `interceptors` around its calls included.
+pub fn task_fingerprint(server: &ServerConfig, interceptors: &[InterceptorEntry]) -> SnapshotFingerprint {
+    let seconds = |bound: Option<std::time::Duration>| bound.map(|bound| bound.as_secs_f64());
+    let toolsets: Vec<Value> = server
+        .task_toolsets
+        .iter()
+        .map(|set| json!([set.name, set.submit_tool, set.status_tool, set.cancel_tool, set.input_tool]))
+        .collect();
+    let oauth = server.oauth.as_ref().filter(|oauth| oauth.enabled);
+    let context = server.headers_from_context.as_ref().filter(|context| context.enabled);
+    let canonical = json!([
+        server.name,
+        transport(&server.transport),
+        toolsets,
+        oauth.map(|oauth| json!([oauth.token_url, oauth.grant.as_str(), oauth.client_id, oauth.scope, oauth.audience])),
+        server.user_auth.as_ref().filter(|auth| auth.enabled).map(|auth| &auth.header),
+        context.map(|context| context.headers.iter().map(|(name, key)| json!([name, key])).collect::<Vec<_>>()),
+        server.protocol,
+        server.client_capabilities,
+        [
+            seconds(server.tool_call_timeout),
+            seconds(server.tool_call_idle_timeout),
+            seconds(server.session_init_timeout)
+        ],
+        [&server.message_url, &server.max_tool_result_bytes.map(|bytes| bytes.to_string())],
+        server.allowed_redirect_origins,
+        interceptors.iter().map(|entry| json!([entry.target, entry.secrets])).collect::<Vec<_>>(),
+    ]);
+    SnapshotFingerprint::of(&canonical.to_string())
+}
+
+fn transport(transport: &Transport) -> Value {
+    match transport {
+        Transport::Stdio(stdio) => {
+            let names: Vec<&String> = stdio.env.iter().map(|(name, _)| name).collect();
+            json!([transport.name(), stdio.command, stdio.args, names, stdio.cwd, stdio.thread_files])
+        }
+        Transport::Http(remote) | Transport::Sse(remote) => {
+            let names: Vec<&String> = remote.headers.iter().map(|(name, _)| name).collect();
+            json!([transport.name(), remote.url, names])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::samples::good;
+
+    const SERVER: &str = r#""type": "http", "url": "http://h", "headers": {"A": "hunter22"}, "task_toolsets":
+        [{"name": "n", "submit_tool": "s", "status_tool": "t", "cancel_tool": "c"}]"#;
+
+    #[test]
+    fn only_what_people_and_models_read_may_change_under_running_tasks() {
+        // Contract 6.12, snapshot.
+        let before = good(SERVER);
+        for (more, same) in [
+            (r#""description": "d""#, true),
+            (r#""routing": {"mode": "prefer", "priority": 3}"#, true),
+            (r#""tools": {"x": {"routing": {"mode": "prefer"}}}"#, true),
+            (r#""tool_name_prefix": false"#, true),
+            (r#""tool_call_timeout": 9"#, false),
+            (r#""enabled": false"#, false),
+            (r#""user_auth": {"users": {"u": "v"}}"#, false),
+            (r#""more": 1"#, false),
+        ] {
+            let after = good(&format!("{SERVER}, {more}"));
+            assert_eq!(is_same_for_tasks(&before, &after), same, "{more}");
+        }
+        let secret = good(&SERVER.replace("hunter22", "hunter23"));
+        assert!(!is_same_for_tasks(&before, &secret), "a task server's secrets are part of it");
+    }
+
+    #[test]
+    fn a_fingerprint_tells_connections_and_interceptors_apart_and_nothing_of_secrets() {
+        // Contract 6.12; invariant O3.
+        let server = good(SERVER);
+        let of = |server: &ServerConfig| task_fingerprint(server, &[]);
+        assert_eq!(of(&server), of(&good(&SERVER.replace("hunter22", "hunter23"))));
+        assert_eq!(of(&server), of(&good(&format!(r#"{SERVER}, "description": "d""#))));
+        assert_ne!(of(&server), of(&good(&SERVER.replace("http://h", "http://i"))));
+        assert_ne!(of(&server), of(&good(&SERVER.replace("\"c\"", "\"e\""))));
+        assert_ne!(of(&server), task_fingerprint(&server, &[InterceptorEntry::of("builtin:x")]));
+    }
+}

@@ -1,0 +1,3 @@
+//! What this replica can do beside calling tools.
+
+pub(crate) mod read;

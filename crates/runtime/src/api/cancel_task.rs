@@ -1,0 +1,64 @@
+//! Cancel a durable task (contract 6.10).
+//!
+//! A request is stored and answered at once; the remote is asked by whoever follows the task, until it has answered.
+//! Repeating a request changes nothing.
+
+use caribou_core::failure::Code;
+use caribou_core::ids::Scope;
+use caribou_core::task::{Duty, TaskId, cancel};
+use caribou_ports::store::{CancelRequested, StoredTask, TaskFilter, Wake};
+
+use super::read_tasks::{no_task, unread, unwritten};
+use crate::Runtime;
+use crate::audit::Entry;
+use crate::caller::Caller;
+use crate::error::VerbError;
+use crate::tasks::TaskRoad;
+
+/// Active tasks of a thread that are looked through for a name.
+const LOOKED_THROUGH: u32 = 1_000;
+
+impl Runtime {
+    /// Requests that a task of `scope` is cancelled. Answers with the task as it is then: cancelled later, or ended
+    /// already.
+    ///
+    /// # Errors
+    /// `not_found`: there is none of this name, or it is another user's or another thread's. `unavailable`: nobody
+    /// follows tasks here, or the store cannot be asked; `outcome_unknown`: it may have been stored.
+    pub async fn cancel_task(&self, caller: &Caller, scope: &Scope, task: &str) -> Result<StoredTask, VerbError> {
+        let entry = Entry::new("cancel_task", caller).within(scope);
+        self.audit.around(entry, self.cancel_on_record(caller, scope, task)).await
+    }
+
+    async fn cancel_on_record(&self, caller: &Caller, scope: &Scope, task: &str) -> Result<StoredTask, VerbError> {
+        caller.principal.acts_for(Some(scope.user.as_str()))?;
+        let road = self.task_service()?;
+        let task = TaskId::parse(task).ok_or_else(no_task)?;
+        let requested = road.store.request_cancel(task, Some(scope.clone())).await;
+        match requested.map_err(|error| unwritten(&error))? {
+            CancelRequested::NotFound => return Err(no_task()),
+            CancelRequested::Requested => road.store.wake(Wake::Work(Duty::Cancel)).await,
+            CancelRequested::Already | CancelRequested::Ended => {}
+        }
+        road.one(&task.to_string(), Some(scope)).await
+    }
+
+    /// The active task of `scope` that `wanted` means: its id, or its name in any case; without one the only one.
+    pub(super) async fn meant_task(&self, scope: &Scope, wanted: Option<&str>) -> Result<TaskId, VerbError> {
+        let filter = TaskFilter {
+            user: Some(scope.user.clone()),
+            thread: Some(scope.thread.clone()),
+            is_active: Some(true),
+            ..TaskFilter::default()
+        };
+        let listed = self.task_service()?.store.list_tasks(filter, None, LOOKED_THROUGH).await.map_err(unread)?;
+        let active: Vec<_> = listed.into_iter().map(|task| (task.task, task.task_name)).collect();
+        cancel::choose(&active, wanted).map_err(|error| VerbError::new(Code::NotFound, error.to_string()))
+    }
+
+    /// Where requests about tasks are stored: only while somebody follows them.
+    pub(super) fn task_service(&self) -> Result<&TaskRoad, VerbError> {
+        let missing = || VerbError::new(Code::Unavailable, "MCP task service not available");
+        self.tasks.as_deref().filter(|_| self.follows_tasks()).ok_or_else(missing)
+    }
+}

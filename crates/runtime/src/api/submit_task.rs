@@ -1,0 +1,138 @@
+//! Submit a durable task: what a call of a submitting tool does (contract 6.4, 6.11).
+//!
+//! The caller hears `{task_id, task_name, status, message}` as a `CallToolResult`, with the local name; the remote's own
+//! never leaves us. Nothing is submitted to a server whose stored configuration is another one than the one that its
+//! tasks would be followed by, until the next start (contract 6.12).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use caribou_core::bounds::TASKS_PER_USER;
+use caribou_core::failure::{Class, Code};
+use caribou_core::task::limits::COMPENSATION;
+use caribou_core::task::submission::Submitted;
+use caribou_core::task::{Status, TaskId};
+use caribou_ports::store::{Noted, TaskClaim, TaskIntent};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::call_tool::{CallTool, CalledTool};
+use crate::Runtime;
+use crate::call::{Answered, Bound, Prepared};
+use crate::catalog::{Makes, Target};
+use crate::error::VerbError;
+use crate::shape::Shaping;
+use crate::tasks::{Outcome, Submission, Submitting, TaskRoad, random, submit_key};
+
+impl Runtime {
+    /// Submits the task that `target` makes.
+    pub(super) async fn submit_task(
+        &self,
+        target: &Target,
+        makes: &Makes,
+        call: &mut CallTool,
+        prepared: Prepared,
+        bound: Bound,
+    ) -> Result<Answered, VerbError> {
+        let road = self.tasks.as_ref().ok_or_else(not_initialized)?;
+        let server = &target.binding.server;
+        self.demand_unchanged(&server.name)?;
+        let driver = road.drivers.get(makes.driver).ok_or_else(|| {
+            VerbError::new(Code::NotFound, format!("no task driver `{}` is part of this program", makes.driver))
+        })?;
+        let intent = self.intent(road, target, makes, call)?;
+        let arguments = prepared.arguments(call).map(RawValue::to_owned);
+        let claim = match note(road, &intent).await? {
+            Noticed::Begun(claim) => claim,
+            Noticed::Before(task, status) => return Ok(told(call, task, &makes.task_name, status)),
+        };
+        let Prepared { headers, meta, passage, .. } = prepared;
+        let submitting = Submitting { headers, meta, passage, progress: call.progress.clone() };
+        let upstream = road.submit_upstream(intent.task, &call.scope, &target.binding, submitting);
+        let (task, deadline) = (intent.task, bound.deadline);
+        let submission =
+            Submission { road: road.clone(), driver: driver.clone(), intent, claim, upstream, arguments, deadline };
+        let outcome = submission.begin().await;
+        match outcome.map_err(|_| VerbError::fault())?? {
+            Outcome::Task(status) => Ok(told(call, task, &makes.task_name, status)),
+            Outcome::Answered(result) => Ok(crate::call::answered(call, result)),
+        }
+    }
+
+    fn intent(
+        &self,
+        road: &TaskRoad,
+        target: &Target,
+        makes: &Makes,
+        call: &CallTool,
+    ) -> Result<TaskIntent, VerbError> {
+        let server = &target.binding.server;
+        let most = server.tool_call_timeout.unwrap_or(Duration::MAX).min(road.limits.call_timeout());
+        Ok(TaskIntent {
+            task: TaskId(random()?),
+            submit_key: submit_key()?,
+            scope: call.scope.clone(),
+            server: server.name.clone(),
+            driver: makes.driver.to_owned(),
+            task_name: makes.task_name.to_string(),
+            snapshot: road.fingerprint(server),
+            is_pinned: makes.is_pinned,
+            run_id: call.run_id.as_deref().map(str::to_owned),
+            tool_call_id: call.tool_call_id.as_deref().map(str::to_owned),
+            owner: self.boot.clone(),
+            // The remote's answer, and twice what storing it may take.
+            lease: most.saturating_add(COMPENSATION * 3),
+            at_most: TASKS_PER_USER,
+        })
+    }
+
+    /// Refuses new tasks of a server that is another one in the stored configuration (contract 6.12).
+    fn demand_unchanged(&self, server: &caribou_core::ids::ServerName) -> Result<(), VerbError> {
+        let pending = self.configuration.as_ref().map(|desk| desk.pending.get()).unwrap_or_default();
+        if !pending.contains(server) {
+            return Ok(());
+        }
+        let names: Vec<&str> = pending.iter().map(|name| name.as_str()).collect();
+        let detail = format!("MCP task configuration changed after startup ({}); restart Caribou", names.join(", "));
+        Err(VerbError::new(Code::ConfigChanged, detail))
+    }
+}
+
+/// What became of an intent.
+enum Noticed {
+    Begun(TaskClaim),
+    Before(TaskId, Status),
+}
+
+/// Stores the intent. Nothing is asked of the server before (invariant T1).
+async fn note(road: &TaskRoad, intent: &TaskIntent) -> Result<Noticed, VerbError> {
+    match road.store.note_intent(intent.clone()).await {
+        Ok(Noted::Intended(claim)) => Ok(Noticed::Begun(claim)),
+        Ok(Noted::Existing { task, status }) => Ok(Noticed::Before(task, status)),
+        Ok(Noted::Full) => {
+            let detail = format!("this user has {TASKS_PER_USER} unfinished background tasks, as many as it may have");
+            Err(VerbError { retry_after: Some(Duration::from_secs(60)), ..VerbError::new(Code::Busy, detail) })
+        }
+        Err(error) => {
+            // Whatever was stored, the server was not asked.
+            let code = if error.class() == Class::Conflict { Code::Conflict } else { Code::Unavailable };
+            Err(VerbError::new(code, format!("the task was not submitted, because it cannot be stored: {error}")))
+        }
+    }
+}
+
+/// What the caller hears of its task.
+fn told(call: &CallTool, task: TaskId, task_name: &Arc<str>, status: Status) -> Answered {
+    let told = serde_json::to_value(Submitted::of(task, task_name, status)).unwrap_or(Value::Null);
+    let result = json!({ "content": [{ "type": "text", "text": told.to_string() }], "structuredContent": told });
+    // A value always becomes JSON.
+    let result = serde_json::value::to_raw_value(&result).unwrap_or_default();
+    (CalledTool { result, agent: None, session: None }, Shaping::of_ready(call.shape))
+}
+
+/// A submitting tool without anybody who follows tasks (contract 6.11).
+fn not_initialized() -> VerbError {
+    let detail = "the MCP task runtime is not initialized: set mcp_tasks.enabled=true and a SQL database \
+                  (database.backend: sqlite or postgres), then restart";
+    VerbError::new(Code::Unavailable, detail)
+}

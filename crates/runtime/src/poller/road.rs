@@ -1,0 +1,50 @@
+//! How the poller reaches the servers that tasks run on.
+
+use std::sync::Arc;
+
+use caribou_core::ids::Epoch;
+use caribou_core::task::Pin;
+use caribou_ports::BoxFuture;
+use caribou_ports::store::ClaimedTask;
+use caribou_ports::task_driver::{RemoteError, TaskDriver, Upstream};
+
+use crate::tasks::{About, TaskRoad};
+
+/// The way to a task's server, with the credentials of calls in the background (contract 6.13).
+pub(crate) trait Road: Send + Sync + 'static {
+    /// Who speaks to servers about such a task; `None` = this replica has no such driver.
+    fn driver(&self, name: &str) -> Option<Arc<dyn TaskDriver>>;
+
+    /// The server of this task, in the session of its owner and thread. Dropped, it leaves the session as it is.
+    fn upstream<'a>(&'a self, task: &'a ClaimedTask) -> BoxFuture<'a, Result<Box<dyn Upstream>, RemoteError>>;
+
+    /// The epoch of the session that a pinned task would be asked about in, if one is open here.
+    fn open_session(&self, task: &ClaimedTask) -> Option<Epoch>;
+}
+
+/// The session that holds a task, if only one can be asked about it.
+pub(super) fn pin(task: &ClaimedTask) -> Option<Pin> {
+    // A session of the remote's own name can be resumed by anybody.
+    task.session_id.as_deref().filter(|_| task.is_pinned).and_then(Pin::parse)
+}
+
+impl Road for TaskRoad {
+    fn driver(&self, name: &str) -> Option<Arc<dyn TaskDriver>> {
+        self.drivers.get(name).cloned()
+    }
+
+    fn upstream<'a>(&'a self, task: &'a ClaimedTask) -> BoxFuture<'a, Result<Box<dyn Upstream>, RemoteError>> {
+        let about = About {
+            task: task.claim.task,
+            server: &task.server,
+            scope: &task.scope,
+            run_id: task.run_id.as_deref(),
+            only: pin(task).map(|pin| pin.epoch),
+        };
+        Box::pin(TaskRoad::upstream(self, about))
+    }
+
+    fn open_session(&self, task: &ClaimedTask) -> Option<Epoch> {
+        self.open_epoch(&task.server, &task.scope)
+    }
+}

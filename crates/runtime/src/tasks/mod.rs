@@ -1,0 +1,25 @@
+//! Durable tasks in this replica: what every loop and verb about them shares (contract 6).
+//!
+//! ```text
+//!   api/submit_task ──► note_intent ─► driver.submit ─► record ─► the caller hears the local name
+//!                             │              │             └ not stored: the remote is told to cancel, at most 5 s waited
+//!                             │              └ no handle: taken back, or marked unknown; never submitted again
+//!   poller ──► claim ─► driver.status | cancel | answer ─► settle
+//! ```
+//!
+//! [`road`] leads to a server about a task, with the credentials of contract 6.13; [`upstream`] is one such call for a
+//! driver. [`frozen`] holds the configuration that running tasks go by (6.12), [`drivers`] who speaks to servers about
+//! tasks.
+
+mod drivers;
+mod frozen;
+mod retention;
+mod road;
+mod submission;
+mod upstream;
+
+pub(crate) use drivers::ORDINARY;
+pub(crate) use frozen::Frozen;
+pub(crate) use road::{About, TaskRoad};
+pub(crate) use submission::{Outcome, Submission, random, submit_key};
+pub(crate) use upstream::Submitting;
