@@ -84,6 +84,38 @@ async fn interceptors_wrap_each_other_in_order_and_the_later_header_wins() {
 }
 
 #[tokio::test]
+async fn each_is_given_the_secrets_that_its_entry_lists_and_no_other() {
+    // Contract 8.6; architecture.md §10, interceptors and secrets carrier.
+    let (one, two, none) = (Service::start("one").await, Service::start("two").await, Service::start("none").await);
+    let fake = HttpFake::start(params()).await;
+    let entries =
+        json!([{"use": one.url, "secrets": ["tenant", "absent"]}, {"use": two.url, "secrets": ["key"]}, none.url]);
+    let caribou = Setup::new().server("fake", fake.entry()).interceptors(entries).start().await;
+    let secrets = json!({ "tenant": "hunter22", "key": "hunter23", "other": "hunter24" });
+    for carrier in
+        [json!({ "config": { "context": { "secrets": secrets } } }), json!({ "context": { "secrets": secrets } })]
+    {
+        let mut body = carrier;
+        body["name"] = "fake_params".into();
+        assert_eq!(caribou.post("/api/mcp/tools/call", body.to_string()).await.status, 200);
+    }
+    let given = |service: &Service| {
+        let asked = service.asked();
+        assert_eq!(asked.len(), 4, "{asked:?}");
+        asked.into_iter().map(|(_, body)| body["call"]["secrets"].clone()).collect::<Vec<_>>()
+    };
+    assert!(given(&one).iter().all(|secrets| *secrets == json!({ "tenant": "hunter22" })), "{:?}", given(&one));
+    assert!(given(&two).iter().all(|secrets| *secrets == json!({ "key": "hunter23" })), "{:?}", given(&two));
+    let nothing = json!({});
+    assert!(given(&none).iter().all(|secrets| secrets.is_null() || *secrets == nothing), "{:?}", given(&none));
+    assert!(
+        fake.log().all().iter().all(|seen| !format!("{seen:?}").contains("hunter2")),
+        "the server sees none of them"
+    );
+    assert!(!caribou.log().contains("hunter2"));
+}
+
+#[tokio::test]
 async fn one_may_change_the_arguments_answer_or_deny() {
     // Contract 8.6, may return.
     let service = Service::start("gate").await;

@@ -24,5 +24,6 @@ mod personal;
 mod results;
 mod secrecy;
 mod sessions;
+mod task_routes;
 mod tls;
 mod tool_search;

@@ -149,7 +149,7 @@ async fn an_edit_changes_the_runtime_name_and_closes_what_was_open_under_the_old
         let sessions = caribou.get("/api/mcp/sessions").await.json()["sessions"].clone();
         sessions.as_array().unwrap().iter().map(|session| session["server"].clone()).collect::<Vec<_>>()
     };
-    assert_eq!(open().await, [first.clone()]);
+    assert_eq!(open().await, std::slice::from_ref(&first));
 
     let off = put(&caribou, "ann", "mine", &fake.entry_with(json!({ "enabled": false }))).await;
     assert_eq!((&off.json()["server"], &off.json()["enabled"]), (&first, &json!(false)));

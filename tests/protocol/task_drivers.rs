@@ -27,15 +27,11 @@ fn modern() -> ModernTasks {
     ModernTasks::new(TaskLimits::default())
 }
 
-async fn submit(driver: &dyn TaskDriver, server: &OverSession, tool: &str, arguments: Value) -> Submitted {
+async fn begin(driver: &dyn TaskDriver, server: &OverSession, tool: &str, arguments: Value) -> RemoteTask {
     let arguments = RawValue::from_string(arguments.to_string()).unwrap();
     let (task, submit_key) = (TaskId([1; 16]), SubmitKey([2; 16]));
     let asked = SubmitTask { task, submit_key, task_name: tool, arguments: Some(&arguments) };
-    driver.submit(server, asked).await.unwrap()
-}
-
-async fn begin(driver: &dyn TaskDriver, server: &OverSession, tool: &str, arguments: Value) -> RemoteTask {
-    match submit(driver, server, tool, arguments).await {
+    match driver.submit(server, asked).await.unwrap() {
         Submitted::Task(task) => task,
         Submitted::Answered(result) => panic!("no task but {result}"),
     }
@@ -109,8 +105,6 @@ async fn research_of_revision_2025_11_25_that_was_cancelled_stays_cancelled() {
     let unknown = TaskHandle { remote_id: "no-such-task", ..handle(&task) };
     let report = legacy().status(&server, unknown).await.unwrap();
     assert_eq!(report.status, Status::Failed, "mcp.md §9.1, unknown id: {report:?}");
-    let plain = submit(&legacy(), &server, "echo", json!({ "message": "moss" })).await;
-    assert!(matches!(plain, Submitted::Answered(_)), "a tool that makes no tasks answers at once: {plain:?}");
     let late = NewAnswer { input_id: "q-1".to_owned(), body: "{}".to_owned() };
     let refused = legacy().answer(&server, handle(&task), &[late]).await;
     assert!(matches!(&refused, Err(error @ DriverError::NotSupported(_)) if error.class() == Class::NotFound));

@@ -91,7 +91,7 @@ async fn an_expired_claim_is_refused_although_nobody_took_the_task(
     eventually(WITHIN, "the claim expires", due).await;
     let change = moved(&claimed, completed());
     assert_eq!(store.apply(claimed.claim.clone(), change, LONG).await.unwrap(), Settled::Fenced);
-    assert_eq!(store.renew(vec![claimed.claim.clone()], LONG).await.unwrap(), [claimed.claim.clone()]);
+    assert_eq!(store.renew(vec![claimed.claim.clone()], LONG).await.unwrap(), std::slice::from_ref(&claimed.claim));
     store.release(vec![claimed.claim], Duration::ZERO).await.unwrap();
     let again = claim_one(&*store, THEIRS, Duty::Poll, LONG).await;
     assert_eq!(store.renew(vec![again.claim.clone()], LONG).await.unwrap(), []);

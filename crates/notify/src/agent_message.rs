@@ -25,7 +25,7 @@ pub fn agent_message(event: &str) -> String {
     format!("{INSTRUCTION}\n\n{BEGIN}\n{}\n{END}\n", neutralise(&event))
 }
 
-/// The same JSON, with every letter, digit and sign of ASCII written as itself where `\uXXXX` or `\/` stood for it: a
+/// The same JSON, with every letter, digit and sign of ASCII written as itself where `\u0041` or `\/` stood for it: a
 /// model reads both alike.
 fn plain(json: &str) -> String {
     let mut plain = String::with_capacity(json.len());

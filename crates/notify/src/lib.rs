@@ -55,4 +55,4 @@ pub use agent_message::agent_message;
 pub use log::LogSink;
 pub use look_up::{LookUpUrl, NotALookUpUrl};
 pub use signature::{NotASecret, WebhookSecret};
-pub use webhook::{NoWebhook, Webhook, WebhookOptions};
+pub use webhook::{NoWebhook, NotAWebhookUrl, Webhook, WebhookOptions, WebhookUrl};

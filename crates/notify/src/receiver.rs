@@ -67,7 +67,7 @@ impl Receiver {
 
     /// Sends one signed request.
     pub(crate) async fn send(&self, method: Method, url: Url, id: &str, body: Vec<u8>) -> Result<Response, NoAnswer> {
-        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let seconds = now();
         let mut request = self.client.request(method, url).header("webhook-id", id);
         request = request.header("webhook-timestamp", seconds);
         if !self.secrets.is_empty() {
@@ -105,4 +105,10 @@ fn no_answer(error: &reqwest::Error) -> NoAnswer {
     } else {
         NoAnswer::Broken
     }
+}
+
+/// Seconds of the Unix epoch by this machine's clock, which a receiver compares with its own against replays.
+#[expect(clippy::disallowed_methods, reason = "the signature holds the time of day by its standard")]
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -1,5 +1,7 @@
 //! A webhook as a receiver; the documentation of the crate says what its answers mean.
 
+use std::fmt;
+
 use caribou_core::config::Secret;
 use caribou_core::notification::Sink;
 use caribou_ports::BoxFuture;
@@ -20,50 +22,65 @@ const MAX_RUN_ID_CHARS: usize = 64;
 #[derive(Debug)]
 pub struct Webhook {
     receiver: Receiver,
-    url: Secret,
+    url: WebhookUrl,
     look_up: Option<LookUpUrl>,
+}
+
+/// Where events are sent. May hold a login, which is sent as basic authentication, and is never printed (invariant O3).
+#[derive(Clone, PartialEq, Eq)]
+pub struct WebhookUrl(Url);
+
+/// It is no URL that events can be sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the URL of a webhook is http or https, and names a host")]
+pub struct NotAWebhookUrl;
+
+impl WebhookUrl {
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// It is not http or https.
+    pub fn parse(text: Secret) -> Result<Self, NotAWebhookUrl> {
+        let is_http = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+        Url::parse(text.expose()).ok().filter(is_http).map(Self).ok_or(NotAWebhookUrl)
+    }
+}
+
+impl fmt::Debug for WebhookUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
 }
 
 /// What a webhook is made of.
 #[derive(Clone, Debug)]
 pub struct WebhookOptions {
-    /// Where events are sent; http or https. May hold a login, which is sent as basic authentication.
-    pub url: Secret,
+    /// Where events are sent.
+    pub url: WebhookUrl,
     /// Each signs; none = nothing is signed.
     pub secrets: Vec<WebhookSecret>,
     /// Where runs are looked up; `None` = a run that was launched counts as delivered.
     pub look_up: Option<LookUpUrl>,
 }
 
-/// There can be no webhook.
+/// There can be no webhook: its HTTP client could not be made.
 #[derive(Debug, thiserror::Error)]
-pub enum NoWebhook {
-    /// Its URL is none.
-    #[error("the URL of the webhook is not http or https")]
-    NotAUrl,
-    /// The HTTP client could not be made.
-    #[error("there is no HTTP client for the webhook: {0}")]
-    NoClient(String),
-}
+#[error("there is no HTTP client for the webhook: {0}")]
+pub struct NoWebhook(#[from] reqwest::Error);
 
 impl Webhook {
     /// A webhook whose client trusts whom `builder` trusts, and goes through its proxy.
     ///
     /// # Errors
-    /// The URL is none, or there is no HTTP client.
+    /// There is no HTTP client.
     pub fn new(options: WebhookOptions, builder: ClientBuilder) -> Result<Self, NoWebhook> {
         let WebhookOptions { url, secrets, look_up } = options;
-        let is_http = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
-        Url::parse(url.expose()).ok().filter(is_http).ok_or(NoWebhook::NotAUrl)?;
-        let receiver = Receiver::new(builder, secrets).map_err(|error| NoWebhook::NoClient(error.to_string()))?;
-        Ok(Self { receiver, url, look_up })
+        Ok(Self { receiver: Receiver::new(builder, secrets)?, url, look_up })
     }
 
     async fn told(&self, told: &Told) -> Launched {
-        // It was read when the webhook was made.
-        let Ok(url) = Url::parse(self.url.expose()) else { return Launched::Refused(NoWebhook::NotAUrl.to_string()) };
         let id = told.key.to_string();
-        let answer = match self.receiver.send(Method::POST, url, &id, payload(told)).await {
+        let answer = match self.receiver.send(Method::POST, self.url.0.clone(), &id, payload(told)).await {
             Ok(answer) => answer,
             Err(error) => return Launched::Unclear(error.to_string()),
         };
@@ -199,12 +216,13 @@ mod tests {
     #[test]
     fn an_address_is_never_printed() {
         // Invariant O3.
-        let options = |url: &str| WebhookOptions { url: Secret::new(url), secrets: Vec::new(), look_up: None };
-        let webhook = Webhook::new(options("http://ann:hunter2@agent/"), reqwest::Client::builder()).unwrap();
+        let url = |text: &str| WebhookUrl::parse(Secret::new(text));
+        let options =
+            WebhookOptions { url: url("http://ann:hunter2@agent/").unwrap(), secrets: Vec::new(), look_up: None };
+        let webhook = Webhook::new(options, reqwest::Client::builder()).unwrap();
         assert!(!format!("{webhook:?}").contains("hunter2"), "{webhook:?}");
-        for url in ["", "agent", "ftp://hunter2@agent/"] {
-            let refused = Webhook::new(options(url), reqwest::Client::builder()).unwrap_err();
-            assert!(matches!(refused, NoWebhook::NotAUrl) && !refused.to_string().contains("hunter2"));
+        for text in ["", "agent", "ftp://hunter2@agent/", "data:hunter2"] {
+            assert_eq!(url(text), Err(NotAWebhookUrl), "{text}");
         }
     }
 }

@@ -3,26 +3,18 @@
 use std::sync::{Arc, Mutex};
 
 use caribou_core::bounds;
-use caribou_core::config::ServerEntry;
+use caribou_core::config::{InterceptorEntry, ServerEntry};
 use caribou_core::credentials::CredentialKey;
 use caribou_core::failure::Code;
 use caribou_core::ids::BootId;
-use caribou_core::launch::Allowlist;
-use caribou_ports::event_sink::EventSink;
-use caribou_ports::identity::Authenticator;
-use caribou_ports::interceptor::Interceptors;
-use caribou_ports::mcp::Connector;
-use caribou_ports::store::{Audit, Connections, Promotions, TaskStore};
-use caribou_ports::task_driver::TaskDriver;
-use caribou_ports::token_endpoint::TokenEndpoint;
-use caribou_ports::vault::Vault;
+use caribou_ports::store::Promotions;
 use caribou_ports::workspace::ThreadFolders;
 use ractor::{Actor, ActorRef};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::audit::AuditLog;
 use crate::catalog::{Catalog, CatalogActor, DirtyLists, Published};
-use crate::config::{Configuration, ConfigurationActor, ConfigurationDesk, Configured, InForce};
+use crate::config::{ConfigurationActor, ConfigurationDesk, Configured, InForce};
 use crate::error::VerbError;
 use crate::following::Following;
 use crate::gate::Gate;
@@ -30,78 +22,12 @@ use crate::interception::Interception;
 use crate::metrics::Metrics;
 use crate::oauth::Chains;
 use crate::options::Options;
+use crate::outside::Outside;
 use crate::personal::Users;
 use crate::promotions::PromotionsInMemory;
 use crate::roles::{Role, Roles, Root};
 use crate::session::{Directory, EpochBook, Oddities, Registry, RegistryMessage, Router};
 use crate::tasks::{Frozen, TaskRoad};
-
-/// What a replica reaches the world by.
-#[derive(Clone)]
-pub struct Outside {
-    /// Opens sessions with servers.
-    pub connector: Arc<dyn Connector>,
-    /// The folders that children of a thread work in; `None` = they inherit our working directory.
-    pub folders: Option<Arc<dyn ThreadFolders>>,
-    /// Where the servers are configured, to follow it and to change it; `None` = they stay as they are given.
-    pub configuration: Option<Configuration>,
-    /// Keeps what threads have promoted; `None` = this process does, for as long as it lives.
-    pub promotions: Option<Arc<dyn Promotions>>,
-    /// Tells callers apart; `None` = it is not asked who they are, and all may everything.
-    pub authenticator: Option<Arc<dyn Authenticator>>,
-    /// Asks token endpoints; `None` = servers with OAuth are refused.
-    pub token_endpoint: Option<Arc<dyn TokenEndpoint>>,
-    /// Makes the interceptors of `mcpInterceptors`; `None` = servers are refused while there are any.
-    pub interceptors: Option<Arc<dyn Interceptors>>,
-    /// Where calls are put on record; `None` = nowhere.
-    pub audit: Option<Arc<dyn Audit>>,
-    /// What users bring for themselves; `None` = nobody can.
-    pub personal: Option<Personal>,
-    /// What tasks are followed by; `None` = there are none.
-    pub tasks: Option<DurableTasks>,
-}
-
-/// Where tasks are kept, who speaks to servers about them, and who is told.
-#[derive(Clone)]
-pub struct DurableTasks {
-    /// The store.
-    pub store: Arc<dyn TaskStore>,
-    /// The drivers, each under its own name.
-    pub drivers: Vec<Arc<dyn TaskDriver>>,
-    /// Where events that ask for attention go.
-    pub sinks: Vec<Arc<dyn EventSink>>,
-}
-
-/// Where personal connections are kept, and what encrypts them.
-#[derive(Clone)]
-pub struct Personal {
-    /// The store.
-    pub connections: Arc<dyn Connections>,
-    /// The cipher.
-    pub vault: Arc<dyn Vault>,
-    /// How many one user may have.
-    pub max_per_user: u32,
-    /// Which programs users may start; `None` = only remote servers are theirs to bring.
-    pub stdio: Option<Allowlist>,
-}
-
-impl<C: Connector> From<Arc<C>> for Outside {
-    /// Only a connector, for programs that embed the runtime.
-    fn from(connector: Arc<C>) -> Self {
-        Self {
-            connector,
-            folders: None,
-            configuration: None,
-            promotions: None,
-            authenticator: None,
-            token_endpoint: None,
-            interceptors: None,
-            audit: None,
-            personal: None,
-            tasks: None,
-        }
-    }
-}
 
 /// A key that no other life of any replica has.
 fn credential_key() -> Result<CredentialKey, VerbError> {
@@ -109,6 +35,46 @@ fn credential_key() -> Result<CredentialKey, VerbError> {
     getrandom::fill(&mut random)
         .map_err(|error| VerbError::new(Code::Unavailable, format!("this machine gives no random numbers: {error}")))?;
     Ok(CredentialKey::new(random))
+}
+
+/// What is in force at the start.
+fn in_force(servers: Vec<ServerEntry>, interceptors: Vec<InterceptorEntry>) -> InForce {
+    let in_force = InForce::default();
+    let servers = servers.into_iter().map(|entry| Configured { entry, generation: in_force.fresh() }).collect();
+    in_force.set(servers, interceptors);
+    in_force
+}
+
+/// The way from a key to a session, with nobody yet to open any.
+fn router(options: &Options) -> Result<Router, VerbError> {
+    Ok(Router {
+        directory: Directory::default(),
+        registry: Role::vacant(),
+        book: Arc::new(Mutex::new(EpochBook::new(bounds::MAX_REMEMBERED_EPOCHS))),
+        credentials: credential_key()?,
+        options: options.clone(),
+    })
+}
+
+/// The two sides of the catalogue: who asks it, and who keeps it.
+fn catalog(
+    options: &Options,
+    dirty: Arc<DirtyLists>,
+    configuration: Option<ConfigurationDesk>,
+    router: Router,
+    interception: Interception,
+) -> (Catalog, CatalogActor) {
+    let (role, published) = (Role::vacant(), Published::default());
+    let actor = CatalogActor {
+        in_force: interception.in_force.clone(),
+        router,
+        interception,
+        dirty: dirty.clone(),
+        published: published.clone(),
+        missing_tool: options.tasks.missing_tool,
+        at_most: options.call_max,
+    };
+    (Catalog { role, published, dirty, options: options.clone(), configuration }, actor)
 }
 
 /// Starts the roles; ending what this answers with ends them all.
@@ -153,21 +119,22 @@ impl Runtime {
         outside: impl Into<Outside>,
         boot: BootId,
     ) -> Result<Self, VerbError> {
-        let outside = outside.into();
+        // Boxed: it holds every part of a replica while it puts them together.
+        Box::pin(Self::put_together(servers, options, outside.into(), boot)).await
+    }
+
+    async fn put_together(
+        servers: Vec<ServerEntry>,
+        options: Options,
+        outside: Outside,
+        boot: BootId,
+    ) -> Result<Self, VerbError> {
         let meter = opentelemetry::global::meter("caribou");
         let metrics = Arc::new(Metrics::new(&meter));
         let dirty = Arc::new(DirtyLists::default());
-        let in_force = InForce::default();
-        let servers = servers.into_iter().map(|entry| Configured { entry, generation: in_force.fresh() }).collect();
         let followed = outside.configuration.as_ref().map(|configuration| &configuration.document.interceptors);
-        in_force.set(servers, followed.unwrap_or(&options.interceptors).clone());
-        let router = Router {
-            directory: Directory::default(),
-            registry: Role::vacant(),
-            book: Arc::new(Mutex::new(EpochBook::new(bounds::MAX_REMEMBERED_EPOCHS))),
-            credentials: credential_key()?,
-            options: options.clone(),
-        };
+        let in_force = in_force(servers, followed.unwrap_or(&options.interceptors).clone());
+        let router = router(&options)?;
         let chains = Chains::new(outside.token_endpoint.clone(), metrics.clone());
         let registry = Registry {
             options: options.clone(),
@@ -182,38 +149,13 @@ impl Runtime {
         };
         let configuration =
             outside.configuration.as_ref().map(|configuration| ConfigurationDesk::new(configuration, metrics.clone()));
-        let catalog = Catalog {
-            role: Role::vacant(),
-            published: Published::default(),
-            dirty,
-            options: options.clone(),
-            configuration: configuration.clone(),
-        };
-        let catalog_actor = CatalogActor {
-            in_force: in_force.clone(),
-            router: router.clone(),
-            interception: Interception { makers: outside.interceptors.clone(), in_force: in_force.clone() },
-            dirty: catalog.dirty.clone(),
-            published: catalog.published.clone(),
-            missing_tool: options.tasks.missing_tool,
-            at_most: options.call_max,
-        };
+        let interception = Interception { makers: outside.interceptors.clone(), in_force: in_force.clone() };
+        let (catalog, catalog_actor) = catalog(&options, dirty, configuration.clone(), router.clone(), interception);
         let frozen = outside.tasks.is_some().then(|| Frozen::of(&in_force.entries(), &in_force.get().interceptors));
         let configuration_actor = outside.configuration.zip(configuration.clone()).map(|(configuration, desk)| {
-            let (router, catalog) = (router.clone(), catalog.clone());
-            let role = desk.role.clone();
-            (
-                ConfigurationActor {
-                    configuration,
-                    in_force: in_force.clone(),
-                    router,
-                    catalog,
-                    stale: desk.stale,
-                    frozen: frozen.clone(),
-                    pending: desk.pending,
-                },
-                role,
-            )
+            let (in_force, router, catalog) = (in_force.clone(), router.clone(), catalog.clone());
+            let (frozen, stale, pending) = (frozen.clone(), desk.stale, desk.pending);
+            (ConfigurationActor { configuration, in_force, router, catalog, stale, frozen, pending }, desk.role)
         });
         let (personal, folders) = (outside.personal, outside.folders);
         let tasks = outside.tasks.map(|tasks| {
@@ -235,25 +177,21 @@ impl Runtime {
         }
         // From now on tasks are followed.
         let _ = root.cast(());
-        let audit = AuditLog::open(outside.audit, &options.audit, &meter);
-        let gate = Arc::new(Gate::new(outside.authenticator, options.rate_limit));
-        let promotions = outside.promotions.unwrap_or_else(|| Arc::new(PromotionsInMemory::default()));
-        let calls = Arc::new(Semaphore::new(options.max_calls));
         Ok(Self {
             boot,
-            options,
             catalog,
             router,
             configuration,
             folders,
             metrics,
-            promotions,
-            gate,
-            audit,
+            promotions: outside.promotions.unwrap_or_else(|| Arc::new(PromotionsInMemory::default())),
+            gate: Arc::new(Gate::new(outside.authenticator, options.rate_limit)),
+            audit: AuditLog::open(outside.audit, &options.audit, &meter),
             users,
             tasks,
             following,
-            calls,
+            calls: Arc::new(Semaphore::new(options.max_calls)),
+            options,
             root,
         })
     }

@@ -149,7 +149,8 @@ async fn authenticator(
             Ok(Some(Arc::new(ApiKeyCallers::new(Arc::new(store.clone())))))
         }
         AuthMode::Jwt => {
-            let (source, rules) = settings.auth.jwt.rules().context("`auth.mode: jwt` needs the settings `auth.jwt`")?;
+            let (source, rules) =
+                settings.auth.jwt.rules().context("`auth.mode: jwt` needs the settings `auth.jwt`")?;
             let client = way_out.lead(reqwest::Client::builder());
             Ok(Some(Arc::new(JwtCallers::start(source, rules, client).await?)))
         }
@@ -209,7 +210,7 @@ impl Replica {
             token_endpoint: Some(TokenEndpoints::new(guarded, &way_out)?),
             interceptors: Some(Arc::new(interceptors(settings, &way_out)?)),
             personal,
-            tasks: tasks::durable(settings, store.as_ref()),
+            tasks: tasks::durable(settings, store.as_ref(), &way_out)?,
             ..Outside::from(upstreams)
         };
         if let (_, Some(why)) = settings.guardrails.rule() {

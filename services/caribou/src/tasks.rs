@@ -8,7 +8,10 @@ use std::sync::Arc;
 use anyhow::bail;
 use caribou_core::config::Document;
 use caribou_core::task::TaskLimits;
+use caribou_egress::WayOut;
 use caribou_mcp::tasks::{LegacyTasks, ModernTasks, OrdinaryTools};
+use caribou_notify::{LogSink, Webhook};
+use caribou_ports::event_sink::EventSink;
 use caribou_ports::task_driver::TaskDriver;
 use caribou_runtime::DurableTasks;
 use caribou_store::SqlStore;
@@ -40,13 +43,33 @@ pub(crate) fn demand(settings: &Settings, document: &Document) -> anyhow::Result
 }
 
 /// What tasks are followed by; `None` = there are none: they are switched off, or nothing outlives this process.
-pub(crate) fn durable(settings: &Settings, store: Option<&SqlStore>) -> Option<DurableTasks> {
-    let store = store.filter(|_| settings.mcp_tasks.enabled != Some(false))?;
-    Some(DurableTasks {
+///
+/// # Errors
+/// There is no HTTP client for the webhook.
+pub(crate) fn durable(
+    settings: &Settings,
+    store: Option<&SqlStore>,
+    way_out: &WayOut,
+) -> anyhow::Result<Option<DurableTasks>> {
+    let Some(store) = store.filter(|_| settings.mcp_tasks.enabled != Some(false)) else { return Ok(None) };
+    Ok(Some(DurableTasks {
         store: Arc::new(store.clone()),
         drivers: drivers(settings.mcp_tasks.limits()),
-        sinks: Vec::new(),
-    })
+        sinks: sinks(settings, way_out)?,
+    }))
+}
+
+/// Who is told: the receivers that the settings name.
+fn sinks(settings: &Settings, way_out: &WayOut) -> anyhow::Result<Vec<Arc<dyn EventSink>>> {
+    let notify = &settings.mcp_tasks.notify;
+    let mut sinks: Vec<Arc<dyn EventSink>> = Vec::new();
+    if let Some(options) = notify.webhook.options() {
+        sinks.push(Arc::new(Webhook::new(options, way_out.lead(reqwest::Client::builder()))?));
+    }
+    if notify.log {
+        sinks.push(Arc::new(LogSink));
+    }
+    Ok(sinks)
 }
 
 /// One for the tools of toolsets, and one for each era's own tasks.

@@ -140,14 +140,22 @@ fn the_demo_needs_nothing_and_shows_two_counters() {
     let folder = tempfile::tempdir().unwrap();
     let demo = caribou(folder.path(), &["demo", "--once"]);
     assert_eq!(demo.code, Some(0), "{demo:?}");
-    for line in ["kitchen         → 1", "kitchen         → 2", "garden          → 1", "6 tools"] {
+    for line in ["kitchen         → 1", "kitchen         → 2", "garden          → 1", "7 tools"] {
         assert!(demo.stdout.contains(line), "{line}: {}", demo.stdout);
     }
     assert_eq!(demo.stderr, "");
+    let steps =
+        ["submit", "→ submitted", "→ input_required", "question", "answer", "→ completed", "→ A table on reindeer"];
+    let mut rest = demo.stdout.as_str();
+    for step in steps {
+        let at = rest.find(step).unwrap_or_else(|| panic!("{step}: {}", demo.stdout));
+        rest = &rest[at + step.len()..];
+    }
     let shown = caribou(folder.path(), &["demo", "--json"]).json();
     let answers: Vec<_> =
         (0..3).map(|call| shown["calls"][call]["answer"]["result"]["content"][0]["text"].clone()).collect();
     assert_eq!(answers, ["1", "2", "1"]);
+    assert_eq!((&shown["task"]["status"], &shown["task"]["input_required"]), (&json!("completed"), &Value::Null));
     assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none(), "the demo leaves nothing behind");
 }
 
@@ -157,15 +165,16 @@ fn tools_are_listed_as_aligned_text_and_as_json() {
     let listed = caribou(folder.path(), &["tools", "list"]);
     assert_eq!(listed.code, Some(0), "{listed:?}");
     let mut lines = listed.stdout.lines();
-    assert_eq!(lines.next(), Some("TOOL          SERVER  DESCRIPTION"));
-    assert_eq!(lines.next(), Some("demo_add      demo    Adds two numbers."));
+    assert_eq!(lines.next(), Some("TOOL                SERVER  DESCRIPTION"));
+    assert_eq!(lines.next(), Some("demo_add            demo    Adds two numbers."));
     let names: Vec<_> = caribou(folder.path(), &["tools", "list", "--json"]).json()["tools"]
         .as_array()
         .unwrap()
         .iter()
         .map(|tool| tool["raw_name"].clone())
         .collect();
-    assert_eq!(names, ["add", "counter", "echo", "fail", "files", "slow"]);
+    let reports = ["report_cancel", "report_input", "report_status", "report_submit"];
+    assert_eq!(names, [&["add", "counter", "echo", "fail", "files"][..], &reports, &["slow"]].concat());
 }
 
 #[test]
@@ -277,7 +286,7 @@ fn wrong_settings_stop_the_start_with_all_their_problems() {
 fn an_address_that_others_can_reach_is_refused() {
     let ran = caribou(demo_folder().path(), &["serve", "--listen", "0.0.0.0:0"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
-    assert!(ran.stderr.contains("127.0.0.1") && ran.stderr.contains("tunnel"), "{ran:?}");
+    assert!(ran.stderr.contains("127.0.0.1") && ran.stderr.contains("auth.mode"), "{ran:?}");
 }
 
 #[test]

@@ -53,7 +53,10 @@ pub(super) struct Front {
 }
 
 /// Whom a fake lets in: given `Authorization`, the refusal.
-struct Door(Box<dyn Fn(&str) -> Option<Status> + Send + Sync>);
+struct Door(Box<Judge>);
+
+/// What a door decides by.
+type Judge = dyn Fn(&str) -> Option<Status> + Send + Sync;
 
 impl fmt::Debug for Door {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -12,6 +12,7 @@ use super::fields::{Field, Fields};
 use super::web_address;
 use super::{Document, Problem, Severity};
 use crate::bounds;
+use crate::masker::Masker;
 
 const BUILTIN: &str = "builtin:";
 
@@ -68,10 +69,17 @@ impl InterceptorEntry {
         self.timeout.unwrap_or(bounds::INTERCEPTOR_ANSWER)
     }
 
-    /// What it is called towards people: its target, without the login and the query of an address.
+    /// What keeps the credentials of its address out of messages (invariant O3).
+    pub fn masker(&self) -> Masker {
+        Masker::new(web_address::secrets(&self.target))
+    }
+
+    /// What it is called towards people: its target, without the login, the query and the keys of an address.
     pub fn name(&self) -> String {
         match self.names() {
-            Some(InterceptorTarget::Http(address)) => web_address::without_secrets(address).unwrap_or_default(),
+            Some(InterceptorTarget::Http(address)) => {
+                self.masker().mask(&web_address::without_secrets(address).unwrap_or_default())
+            }
             Some(_) => self.target.clone(),
             None => "(unknown)".to_owned(),
         }

@@ -75,7 +75,7 @@ pub use json_text::MAX_DOCUMENT_BYTES;
 pub use merge::MaskedValue;
 pub use problem::{Problem, Severity};
 pub use server::{
-    HeadersFromContext, OAuth, OAuthGrant, OnMissing, Origin, Remote, Routing, RoutingMode, Secret, ServerConfig, ServerEntry,
-    Stdio, TaskToolset, ToolOverride, Transport, UserAuth,
+    HeadersFromContext, OAuth, OAuthGrant, OnMissing, Origin, Remote, Routing, RoutingMode, Secret, ServerConfig,
+    ServerEntry, Stdio, TaskToolset, ToolOverride, Transport, UserAuth,
 };
 pub use view::view;

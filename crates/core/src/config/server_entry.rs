@@ -11,7 +11,9 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::fields::{Field, Fields};
-use super::{Origin, ServerConfig, ServerEntry, Transport, caller_headers, mask, oauth, remote, routing, stdio, toolset};
+use super::{
+    Origin, ServerConfig, ServerEntry, Transport, caller_headers, mask, oauth, remote, routing, stdio, toolset,
+};
 use crate::bounds;
 use crate::era::Protocol;
 use crate::ids::ServerName;

@@ -65,13 +65,20 @@ pub(super) fn without_secrets(address: &str) -> Option<String> {
     })
 }
 
-/// Credentials that an address carries: user, password and the values of its query, as they stand and decoded.
+/// A part of a path of so many characters, a digit among them, is rather a key than a name: some providers give each
+/// client an address of its own.
+const LONG_SEGMENT: usize = 16;
+
+/// Credentials that an address carries: user, password, the values of its query, and keys in its path; as they stand
+/// and decoded.
 pub(super) fn secrets(address: &str) -> Vec<String> {
     let Some(Parts { userinfo, rest, .. }) = parts(address) else { return Vec::new() };
     let logins = userinfo.into_iter().flat_map(|login| login.splitn(2, ':'));
     let query = rest.split('#').next().and_then(|rest| rest.split_once('?')).map_or("", |(_, query)| query);
     let values = query.split('&').filter_map(|pair| pair.split_once('=')).map(|(_, value)| value);
-    let secrets = logins.chain(values).filter(|secret| !secret.is_empty());
+    let path = rest.split(['?', '#']).next().unwrap_or_default();
+    let keys = path.split('/').filter(|part| part.len() >= LONG_SEGMENT && part.contains(|c: char| c.is_ascii_digit()));
+    let secrets = logins.chain(values).chain(keys).filter(|secret| !secret.is_empty());
     secrets.flat_map(|secret| [Some(secret.to_owned()), decoded(secret)]).flatten().collect()
 }
 
@@ -118,11 +125,15 @@ mod tests {
     }
 
     #[test]
-    fn logins_and_query_values_are_secret() {
+    fn logins_query_values_and_keys_in_the_path_are_secret() {
         assert_eq!(
             secrets("https://ann:pass:word@h/p?key=k1&empty=&flag&x=a=b#f?no=1"),
             ["ann", "pass:word", "k1", "a=b"]
         );
         assert!(secrets("no address?key=k1").is_empty());
+        assert_eq!(secrets("http://h/?key=a%2Fb%zz%2"), ["a%2Fb%zz%2"]);
+        assert_eq!(secrets("http://u:a%2Fb@h"), ["u", "a%2Fb", "a/b"]);
+        assert_eq!(secrets("http://h/api/s/NmYzOTk1NGUtZTg0/mcp"), ["NmYzOTk1NGUtZTg0"]);
+        assert!(secrets("http://h/streamable-http-endpoint/v1/mcp").is_empty());
     }
 }

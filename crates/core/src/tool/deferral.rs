@@ -56,7 +56,8 @@ impl Deferral {
 
     /// The section of a system prompt that lists the deferred names that are shown.
     pub fn section(&self, is_shown: impl Fn(&str) -> bool) -> String {
-        let lines: String = self.names.iter().filter(|name| is_shown(name)).map(|name| format!("{}\n", escaped(name))).collect();
+        let lines: String =
+            self.names.iter().filter(|name| is_shown(name)).map(|name| format!("{}\n", escaped(name))).collect();
         section("available-deferred-tools", &lines)
     }
 }

@@ -75,7 +75,7 @@ async fn stream(link: &Link, opening: &Opening) -> Result<(Url, EventStream), Op
         });
     }
     if !is_event_stream(response.headers()) {
-        let kind = content_type(response.headers());
+        let kind = content_type(response.headers(), &link.masker());
         return Err(OpenError::Protocol(format!("{} answered GET with no event stream ({kind:.100})", link.name())));
     }
     let url = moved_to.unwrap_or_else(|| link.url().clone());
@@ -116,7 +116,7 @@ fn message_url(link: &Link, stream: &Url, endpoint: &str) -> Result<Url, OpenErr
 }
 
 fn bad_endpoint(link: &Link, what: &str) -> OpenError {
-    OpenError::Protocol(format!("the message URL that {} names {what}", link.name()))
+    OpenError::Protocol(format!("the message URL that {} names {}", link.name(), link.masker().mask(what)))
 }
 
 fn not_opened(link: &Link, error: CallError) -> OpenError {

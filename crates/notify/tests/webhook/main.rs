@@ -1,5 +1,7 @@
 //! The webhook against a receiver on this machine: each answer, and all of them at random.
 
+#![expect(clippy::unwrap_used, reason = "the lint knows test functions, not the functions beside them")]
+
 mod answers;
 mod random;
 mod receiver;
@@ -8,7 +10,7 @@ use caribou_core::config::Secret;
 use caribou_core::ids::Scope;
 use caribou_core::notification::Key;
 use caribou_core::task::TaskId;
-use caribou_notify::{LookUpUrl, Webhook, WebhookOptions, WebhookSecret};
+use caribou_notify::{LookUpUrl, Webhook, WebhookOptions, WebhookSecret, WebhookUrl};
 use caribou_ports::event_sink::Told;
 
 /// A secret of the standard.
@@ -21,7 +23,7 @@ fn webhook(address: &str, has_look_up: bool) -> Webhook {
     let secret = |text| WebhookSecret::parse(&Secret::new(text)).unwrap();
     let look_up = format!("http://{address}/threads/{{thread_id}}/runs/{{run_id}}");
     let options = WebhookOptions {
-        url: Secret::new(format!("http://{address}/events")),
+        url: WebhookUrl::parse(Secret::new(format!("http://{address}/events"))).unwrap(),
         secrets: vec![secret(SECRET), secret(OLDER)],
         look_up: has_look_up.then(|| LookUpUrl::parse(Secret::new(look_up)).unwrap()),
     };

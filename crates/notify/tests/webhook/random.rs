@@ -80,7 +80,7 @@ impl Book {
             41..51 => {
                 known.has_run = true;
                 self.lost += 1;
-                if known.asked % 2 == 0 { Answer::Torn } else { Answer::Dropped }
+                if known.asked.is_multiple_of(2) { Answer::Torn } else { Answer::Dropped }
             }
             _ => {
                 known.has_run = true;

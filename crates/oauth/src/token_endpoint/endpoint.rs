@@ -1,6 +1,6 @@
 //! One request to a token endpoint, and how it came out.
 //!
-//! Owns the difference between a request that was surely not sent and one whose answer is lost (O2): the form is handed
+//! Owns the difference between a request that was surely not sent and one whose answer is lost: the form is handed
 //! over as a stream, which the client asks for only once it has a connection, and which is withdrawn when none came
 //! about in time. Each wait is bounded by `client::OPERATION`; whoever waits for the whole sets a bound of its own.
 

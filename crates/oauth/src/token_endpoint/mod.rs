@@ -4,7 +4,7 @@
 //! sent and what came back out of every message. What a request holds and what an answer means is decided by
 //! `caribou_core::oauth`; when one is sent, by the runtime. Nothing is repeated, no redirect is followed, no connection
 //! is kept: token requests are rare, and an idle connection that just broke would leave it open whether a refresh
-//! token was spent (O2).
+//! token was spent.
 
 mod body;
 mod client;

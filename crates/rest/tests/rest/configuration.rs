@@ -63,7 +63,7 @@ async fn over(source: Unwritable) -> Router {
         document: Document::default(),
         file: PathBuf::from("/etc/x.json"),
         allowlist: Allowlist::default(),
-            unsupported: Default::default(),
+        unsupported: Default::default(),
     };
     let mut outside = Outside::from(Arc::new(FakeServer::default()));
     outside.configuration = Some(configuration);

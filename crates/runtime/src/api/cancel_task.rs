@@ -5,18 +5,15 @@
 
 use caribou_core::failure::Code;
 use caribou_core::ids::Scope;
-use caribou_core::task::{Duty, TaskId, cancel};
-use caribou_ports::store::{CancelRequested, StoredTask, TaskFilter, Wake};
+use caribou_core::task::{Duty, TaskId};
+use caribou_ports::store::{CancelRequested, StoredTask, Wake};
 
-use super::read_tasks::{no_task, unread, unwritten};
+use super::read_tasks::{no_task, unwritten};
 use crate::Runtime;
 use crate::audit::Entry;
 use crate::caller::Caller;
 use crate::error::VerbError;
 use crate::tasks::TaskRoad;
-
-/// Active tasks of a thread that are looked through for a name.
-const LOOKED_THROUGH: u32 = 1_000;
 
 impl Runtime {
     /// Requests that a task of `scope` is cancelled. Answers with the task as it is then: cancelled later, or ended
@@ -41,19 +38,6 @@ impl Runtime {
             CancelRequested::Already | CancelRequested::Ended => {}
         }
         road.one(&task.to_string(), Some(scope)).await
-    }
-
-    /// The active task of `scope` that `wanted` means: its id, or its name in any case; without one the only one.
-    pub(super) async fn meant_task(&self, scope: &Scope, wanted: Option<&str>) -> Result<TaskId, VerbError> {
-        let filter = TaskFilter {
-            user: Some(scope.user.clone()),
-            thread: Some(scope.thread.clone()),
-            is_active: Some(true),
-            ..TaskFilter::default()
-        };
-        let listed = self.task_service()?.store.list_tasks(filter, None, LOOKED_THROUGH).await.map_err(unread)?;
-        let active: Vec<_> = listed.into_iter().map(|task| (task.task, task.task_name)).collect();
-        cancel::choose(&active, wanted).map_err(|error| VerbError::new(Code::NotFound, error.to_string()))
     }
 
     /// Where requests about tasks are stored: only while somebody follows them.

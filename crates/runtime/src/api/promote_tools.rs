@@ -32,12 +32,7 @@ impl Runtime {
     ///
     /// # Errors
     /// There is no catalogue, or the promotion cannot be kept.
-    pub async fn promote_tools(
-        &self,
-        caller: &Caller,
-        scope: &Scope,
-        text: &str,
-    ) -> Result<PromotedTools, VerbError> {
+    pub async fn promote_tools(&self, caller: &Caller, scope: &Scope, text: &str) -> Result<PromotedTools, VerbError> {
         let sight = self.sight(&scope.user).await;
         let snapshot = sight.list().await?;
         let offer = sight.offer(&snapshot);

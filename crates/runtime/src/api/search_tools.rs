@@ -26,12 +26,7 @@ impl Runtime {
     /// # Errors
     /// `invalid`: the query is too long. `not_found`: nothing is deferred, so there is no `tool_search`. Or there is
     /// no catalogue, or the promotion cannot be kept.
-    pub async fn search_tools(
-        &self,
-        caller: &Caller,
-        scope: &Scope,
-        query: &str,
-    ) -> Result<FoundTools, VerbError> {
+    pub async fn search_tools(&self, caller: &Caller, scope: &Scope, query: &str) -> Result<FoundTools, VerbError> {
         if query.len() > MAX_QUERY_BYTES {
             return Err(VerbError::new(Code::Invalid, format!("the query is longer than {MAX_QUERY_BYTES} bytes")));
         }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use caribou_core::config::{IfMatch, Source};
 use caribou_core::config::edit::{self, EditRefusal, Edited};
+use caribou_core::config::{IfMatch, Source};
 use caribou_core::ids::ServerName;
 use caribou_core::launch::{Allowlist, Request, judge};
 use caribou_ports::config_source::{Edit, Variables};

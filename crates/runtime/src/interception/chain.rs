@@ -9,6 +9,7 @@ use std::time::Duration;
 use caribou_core::bounds::MAX_INTERCEPTOR_HEADERS;
 use caribou_core::config::{InterceptorEntry, Secret, ServerConfig};
 use caribou_core::credentials::CallerHeaders;
+use caribou_core::masker::Masker;
 use caribou_core::raw::Members;
 use caribou_ports::interceptor::{Before, InterceptedCall, Interceptor, InterceptorError, InterceptorHeader};
 use serde_json::value::RawValue;
@@ -27,13 +28,15 @@ pub(crate) struct Link {
     /// Keys of the request's secrets that it is shown.
     secrets: Vec<String>,
     at_most: Duration,
+    /// Keeps the credentials of its address out of messages.
+    masker: Masker,
     interceptor: Arc<dyn Interceptor>,
 }
 
 impl Link {
     pub(super) fn new(entry: &InterceptorEntry, interceptor: Arc<dyn Interceptor>) -> Self {
         let at_most = entry.answer_within().saturating_add(GRACE);
-        Self { name: entry.name(), secrets: entry.secrets.clone(), at_most, interceptor }
+        Self { name: entry.name(), secrets: entry.secrets.clone(), at_most, masker: entry.masker(), interceptor }
     }
 
     async fn asked<T>(&self, asking: impl Future<Output = Result<T, InterceptorError>>) -> Result<T, InterceptorError> {
@@ -118,7 +121,9 @@ impl Chain {
                     let result = link.checked(result).map_err(|error| not_called(&passage.call, &error))?;
                     return passage.back(result, false).await.map(Flow::Answered);
                 }
-                Before::Deny(why) => return Err(denied(&link.name, &passage.call, &why)),
+                Before::Deny(why) => {
+                    return Err(denied(&link.name, &passage.call, &passage.masked(link, server, &why)));
+                }
             }
         }
         Ok(Flow::Go(Box::new(passage)))
@@ -180,6 +185,12 @@ impl Passage {
         self.call.secrets = listed.cloned().collect();
     }
 
+    /// What an interceptor says, without the secrets that it was shown or is reached by (invariant O3).
+    fn masked(&self, link: &Link, server: &ServerConfig, text: &str) -> String {
+        let shown = self.call.headers.iter().chain(&self.call.secrets).map(|(_, value)| value.expose());
+        link.masker.mask(&server.masker.with(shown).mask(text))
+    }
+
     /// Replaces the arguments; what they were, if they are others now.
     fn change(
         &mut self,
@@ -210,7 +221,7 @@ impl Passage {
         }
         for InterceptorHeader { name, value, per_call } in set {
             let laid = headers.set(server, &name, &value, per_call);
-            laid.map_err(|error| unsendable(&link.name, &self.call, error))?;
+            laid.map_err(|error| unsendable(&link.name, &self.call, self.masked(link, server, &error.to_string())))?;
         }
         Ok(Some(std::mem::replace(&mut self.call.headers, headers.laid_over(server))))
     }

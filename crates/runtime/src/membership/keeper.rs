@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caribou_core::bounds;
-use caribou_core::holding::{Sighting, renewed};
+use caribou_core::holding::{LifeOver, Sighting, renewed};
 use caribou_core::ids::BootId;
 use caribou_core::task::SnapshotFingerprint;
 use caribou_ports::store::{Renewal, Renewed, ReplicaState, StoreError, StoredReplica, TaskStore};
@@ -64,7 +64,7 @@ impl Actor for Keeper {
             MembershipMessage::Looked(answer) => self.saw(myself, state, answer),
             MembershipMessage::Buried(owed) => {
                 state.owed = owed;
-                let _ = myself.send_after(bounds::PEER_LOOK.mul_f64(0.8 + 0.2 * chance()), || MembershipMessage::Look);
+                drop(myself.send_after(bounds::PEER_LOOK.mul_f64(0.8 + 0.2 * chance()), || MembershipMessage::Look));
             }
         }
         Ok(())
@@ -79,7 +79,7 @@ impl Keeper {
         }
         if let Some(role) = self.membership.hanging() {
             tracing::error!(role, "a role shows no sign of life, so the lease of this replica is not renewed");
-            let _ = myself.send_after(bounds::LEASE_RETRY, || MembershipMessage::Renew);
+            drop(myself.send_after(bounds::LEASE_RETRY, || MembershipMessage::Renew));
             return;
         }
         let (store, at_most) = (self.store.clone(), self.membership.profile().trust());
@@ -102,20 +102,25 @@ impl Keeper {
     ) {
         let over = match answer {
             Some(Ok(Renewed::Renewed { renewals })) => renewed(state.renewals.replace(renewals), renewals).err(),
-            Some(Ok(Renewed::Dead)) => Some(caribou_core::holding::LifeOver::DeclaredDead),
+            Some(Ok(Renewed::Dead)) => Some(LifeOver::DeclaredDead),
             failed => return self.not_heard(myself, state, failed),
         };
         if let Some(why) = over {
-            tracing::error!("this replica stops for good: {why}; it claims and settles nothing any more");
-            self.membership.end(why);
-            return;
+            return self.over(why);
         }
         self.membership.trust_from(sent);
         if !std::mem::replace(&mut state.was_trusted, true) {
             tracing::info!(replica = %self.boot, "the lease of this replica holds: it takes part");
         }
         let wait = self.membership.profile().renew.mul_f64(0.9 + 0.2 * chance());
-        let _ = myself.send_after(wait, || MembershipMessage::Renew);
+        drop(myself.send_after(wait, || MembershipMessage::Renew));
+    }
+
+    fn over(&self, why: LifeOver) {
+        if !self.membership.is_over() {
+            tracing::error!("this replica stops for good: {why}; it claims and settles nothing any more");
+            self.membership.end(why);
+        }
     }
 
     fn not_heard(
@@ -135,7 +140,7 @@ impl Keeper {
         } else {
             tracing::warn!("the lease of this replica could not be renewed: {why}");
         }
-        let _ = myself.send_after(bounds::LEASE_RETRY, || MembershipMessage::Renew);
+        drop(myself.send_after(bounds::LEASE_RETRY, || MembershipMessage::Renew));
     }
 
     /// Asks who there is.
@@ -176,6 +181,10 @@ impl Keeper {
         let now = Instant::now();
         let (up, ended): (Vec<_>, Vec<_>) = lives.into_iter().partition(|life| life.state == ReplicaState::Up);
         // Whoever declared them may have died before it took their work back. Taking back twice changes nothing.
+        if ended.iter().any(|life| life.replica.boot == self.boot) {
+            self.over(LifeOver::DeclaredDead);
+            return Vec::new();
+        }
         let ended = ended.into_iter().filter(|life| state.seen.remove(&life.replica.boot).is_some());
         state.owed.extend(ended.map(|life| life.replica.boot));
         state.seen.retain(|boot, _| up.iter().any(|life| life.replica.boot == *boot));

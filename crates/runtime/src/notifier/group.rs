@@ -102,7 +102,7 @@ impl Actor for Group {
             NotifierMessage::Stop { done } => {
                 state.listener.0.abort();
                 state.stopping = Some(done);
-                let _ = myself.send_after(bounds::TASK_STOP, || NotifierMessage::Overtime);
+                drop(myself.send_after(bounds::TASK_STOP, || NotifierMessage::Overtime));
             }
             NotifierMessage::Overtime => {
                 let left = state.running.drain().map(|(_, running)| running.claim).collect();
@@ -147,7 +147,7 @@ impl Group {
         let next = if can_look { state.look.min(at_most) } else { at_most };
         if state.timer.is_none_or(|timer| next < timer || timer <= now) {
             state.timer = Some(next);
-            let _ = myself.send_after(next.duration_since(now), || NotifierMessage::Tick);
+            drop(myself.send_after(next.duration_since(now), || NotifierMessage::Tick));
         }
     }
 

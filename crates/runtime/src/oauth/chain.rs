@@ -1,6 +1,6 @@
 //! The refresh token of one chain: which one is presented next, and what becomes of it.
 //!
-//! Owns that presentations never overlap, whoever refreshes (invariant O1): whoever begins one holds the chain until it
+//! Owns that presentations never overlap, whoever refreshes: whoever begins one holds the chain until it
 //! is known how it came out. Loading and committing stand here and nowhere else. Kept in memory: a chain starts from
 //! the configured token when the process starts.
 

@@ -19,8 +19,8 @@ use tokio::time::Instant;
 use super::users::Ground;
 use crate::catalog::{Catalog, CatalogActor, Published, Snapshot};
 use crate::config::{Binding, Configured, InForce, reconciled};
+use crate::outside::Personal;
 use crate::roles::Role;
-use crate::start::Personal;
 
 /// One user.
 pub(crate) struct User {

@@ -19,8 +19,8 @@ use super::user::User;
 use crate::catalog::{Catalog, CatalogActor};
 use crate::error::VerbError;
 use crate::oauth::Chains;
+use crate::outside::Personal;
 use crate::session::RegistryMessage;
-use crate::start::Personal;
 
 /// What the catalogues of users share with the deployment's, and under whom their actors live.
 pub(super) struct Ground {

@@ -66,7 +66,7 @@ struct Running {
     claim: TaskClaim,
     /// Whose slot it takes.
     duty: Duty,
-    attempt: OnDrop,
+    _attempt: OnDrop,
 }
 
 /// Ends a child with whoever holds it.
@@ -128,7 +128,7 @@ impl Actor for Group {
             PollerMessage::Stop { done } => {
                 state.listener.0.abort();
                 state.stopping = Some(done);
-                let _ = myself.send_after(bounds::TASK_STOP, || PollerMessage::Overtime);
+                drop(myself.send_after(bounds::TASK_STOP, || PollerMessage::Overtime));
             }
             PollerMessage::Overtime => {
                 let left = state.running.drain().map(|(_, running)| running.claim).collect();
@@ -183,7 +183,7 @@ impl Group {
         }
         if state.timer.is_none_or(|timer| next < timer || timer <= now) {
             state.timer = Some(next);
-            let _ = myself.send_after(next.duration_since(now), || PollerMessage::Tick);
+            drop(myself.send_after(next.duration_since(now), || PollerMessage::Tick));
         }
     }
 
@@ -257,7 +257,7 @@ impl Group {
                 let _ = myself.cast(PollerMessage::Ended(ended.task, ended.token));
             });
             let attempt = OnDrop(attempt.abort_handle());
-            state.running.insert(claim.task, Running { claim, duty, attempt });
+            state.running.insert(claim.task, Running { claim, duty, _attempt: attempt });
         }
         for (wait, claims) in no_room.into_values() {
             let desk = self.desk.clone();

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::handle::{Handle, NotOpened, Waiter};
 use super::registry::RegistryMessage;
 use crate::oauth::Chains;
-use crate::start::Outside;
+use crate::outside::Outside;
 use crate::survived::survived;
 
 pub(super) struct SessionActor;

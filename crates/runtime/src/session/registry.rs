@@ -25,7 +25,7 @@ use crate::config::{Binding, InForce};
 use crate::metrics::Metrics;
 use crate::oauth::Chains;
 use crate::options::Options;
-use crate::start::Outside;
+use crate::outside::Outside;
 use crate::survived::survived;
 
 /// The sessions that exist, by key. Written by the registry only.

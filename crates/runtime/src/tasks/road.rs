@@ -74,7 +74,7 @@ pub(crate) struct About<'a> {
 impl TaskRoad {
     pub(crate) fn new(
         boot: BootId,
-        tasks: crate::start::DurableTasks,
+        tasks: crate::outside::DurableTasks,
         frozen: Frozen,
         (router, options, in_force): (Router, Options, InForce),
         makers: Option<Arc<dyn caribou_ports::interceptor::Interceptors>>,
@@ -133,7 +133,7 @@ impl TaskRoad {
         let about = About { task, server: &binding.server.name, scope, run_id: None, only: None };
         // Its interceptors were asked already.
         let way = Way { about, binding: binding.clone(), chain: Arc::default(), own: None };
-        Box::new(SessionUpstream::new(self, way, Carried::Submit(Mutex::new(Some(submitting)))))
+        Box::new(SessionUpstream::new(self, way, Carried::Submit(Mutex::new(Some(Box::new(submitting))))))
     }
 
     /// The epoch of the session of this scope that is open here, if one is: where its pinned tasks live.

@@ -41,7 +41,7 @@ pub(super) struct Way<'a> {
 /// What a call carries.
 pub(super) enum Carried {
     /// What its caller's call was prepared with; gone after the one call that is made with it.
-    Submit(Mutex<Option<Submitting>>),
+    Submit(Mutex<Option<Box<Submitting>>>),
     /// The user's credential alone, for the run of an agent that submitted the task.
     Background(Option<Arc<str>>),
 }
@@ -124,10 +124,11 @@ impl SessionUpstream {
         task: Option<Box<RawValue>>,
     ) -> Result<Box<RawValue>, VerbError> {
         let shown = Shown { name: &raw_name, arguments };
-        let (Submitting { headers, meta, passage, progress }, arguments) = match self.carry(shown).await? {
+        let (submitting, arguments) = match self.carry(shown).await? {
             Carry::Go(submitting, arguments) => (submitting, arguments),
             Carry::Answered(result) => return Ok(result),
         };
+        let Submitting { headers, meta, passage, progress } = *submitting;
         let server = &self.binding.server;
         let call = || ToolCall {
             name: raw_name.clone(),
@@ -224,7 +225,7 @@ impl SessionUpstream {
             }
         }
         let meta = header_meta(server, &headers);
-        Ok(Carry::Go(Submitting { headers, meta, passage, progress: None }, arguments))
+        Ok(Carry::Go(Box::new(Submitting { headers, meta, passage, progress: None }), arguments))
     }
 
     fn intercepted(
@@ -263,7 +264,7 @@ struct Shown<'a> {
 /// What becomes of it.
 enum Carry {
     /// It is sent with these, and these arguments unless interceptors hold others.
-    Go(Submitting, Option<Box<RawValue>>),
+    Go(Box<Submitting>, Option<Box<RawValue>>),
     /// An interceptor answered it.
     Answered(Box<RawValue>),
 }

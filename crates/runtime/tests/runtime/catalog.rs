@@ -13,7 +13,14 @@ use caribou_runtime::{Options, Runtime, ServerState};
 use futures::future::join_all;
 
 async fn names(runtime: &Runtime) -> Vec<String> {
-    runtime.list_tools(&anybody(), &Scope::new(None, None)).await.unwrap().tools.iter().map(|tool| tool.name.to_string()).collect()
+    runtime
+        .list_tools(&anybody(), &Scope::new(None, None))
+        .await
+        .unwrap()
+        .tools
+        .iter()
+        .map(|tool| tool.name.to_string())
+        .collect()
 }
 
 #[tokio::test(start_paused = true)]

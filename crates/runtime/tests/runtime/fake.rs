@@ -11,8 +11,8 @@ use caribou_core::ids::{BootId, RequestId, Scope, ServerName};
 use caribou_ports::BoxFuture;
 use caribou_ports::guard::Exit;
 use caribou_ports::mcp::{
-    CallError, Connector, Disconnect, EventSink, OpenError, OpenSession, RawRequest, Session, SessionEvent, SessionFacts,
-    TaskQuestion, ToolCall, ToolListing,
+    CallError, Connector, Disconnect, EventSink, OpenError, OpenSession, RawRequest, Session, SessionEvent,
+    SessionFacts, TaskQuestion, ToolCall, ToolListing,
 };
 use caribou_runtime::{CallTool, Caller, Door, Options, RequestSecrets, Runtime, Shape};
 use serde_json::json;

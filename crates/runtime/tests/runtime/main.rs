@@ -16,5 +16,6 @@ mod personal;
 mod races;
 mod random_edits;
 mod sessions;
+mod tasks;
 mod thread_files;
 mod tool_search;

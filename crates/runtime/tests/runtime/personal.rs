@@ -16,6 +16,7 @@ use caribou_store::Memory;
 use serde_json::{Map, Value, json};
 
 use crate::fake::{Fake, FakeConnector, anybody, call, remote, server};
+use crate::followed::Setting;
 
 /// A store that can be away, and counts looks.
 #[derive(Default)]
@@ -79,9 +80,12 @@ impl Vault for Plain {
     }
 }
 
+fn personal(kept: &Arc<Kept>) -> Option<Personal> {
+    Some(Personal { connections: kept.clone(), vault: Arc::new(Plain), max_per_user: 3, stdio: None })
+}
+
 async fn replica(fake: &Arc<Fake>, kept: &Arc<Kept>) -> Runtime {
-    let personal = Personal { connections: kept.clone(), vault: Arc::new(Plain), max_per_user: 3, stdio: None };
-    let outside = Outside { personal: Some(personal), ..Outside::from(Arc::new(FakeConnector(fake.clone()))) };
+    let outside = Outside { personal: personal(kept), ..Outside::from(Arc::new(FakeConnector(fake.clone()))) };
     let servers = vec![server("shared", remote)];
     Runtime::start(servers, Options::default(), outside, BootId::from("boot")).await.unwrap()
 }
@@ -220,4 +224,33 @@ async fn a_bounded_number_of_users_is_held_and_nobody_with_a_call_in_flight_is_l
     assert_eq!(open, ["busy"], "the one that asked first was let go of, with its session");
     assert_eq!(code(&runtime, "first", "mine_count").await, None, "and comes back when it asks again");
     hanging.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reset_and_another_chain_of_interceptors_close_what_users_have_open() {
+    // Invariant G1; contract 5.3, interceptor chain; 5.7; 8.6: personal servers stand behind the chain like all others.
+    let kept = Arc::new(Kept::default());
+    let world = |outside| Outside { personal: personal(&kept), ..outside };
+    let setting = Setting::within(json!({}), Options::default(), world).await;
+    let name = put(&setting.runtime, "ann", json!({})).await;
+    let answered_by = async || {
+        let called = setting.runtime.call_tool(call_of("ann", "mine_count")).await.unwrap();
+        called.result.get().split(',').next().unwrap().to_owned()
+    };
+    let first = answered_by().await;
+    assert_eq!(answered_by().await, first);
+    setting.runtime.reset(&anybody()).await.unwrap();
+    let second = answered_by().await;
+    assert_ne!(second, first);
+    assert!(setting.interceptors.seen().is_empty());
+
+    let chain = json!({ "mcpServers": {}, "mcpInterceptors": ["builtin:one"] });
+    setting.memory.edit(chain.to_string());
+    let third = answered_by().await;
+    assert!(third != second && third != first, "{third}");
+    assert_eq!(setting.interceptors.made(), [format!("{name}:one")]);
+    assert_eq!(setting.interceptors.seen().len(), 2, "it was asked before and shown the result after");
+    while setting.runtime.sessions(&anybody()).await.len() > 1 {
+        tokio::time::advance(Duration::from_millis(1)).await;
+    }
 }

@@ -107,8 +107,12 @@ async fn closing_the_session_with_one_server_leaves_its_siblings() {
     }
     let scope = Scope::new(Some("ann"), Some("t"));
     assert_eq!(runtime.close_sessions(&anybody(), &scope, Some(&ServerName::from("s"))).await.unwrap(), 1);
-    let mut left: Vec<_> =
-        runtime.sessions(&anybody()).await.iter().map(|session| format!("{} {}", session.server, session.scope)).collect();
+    let mut left: Vec<_> = runtime
+        .sessions(&anybody())
+        .await
+        .iter()
+        .map(|session| format!("{} {}", session.server, session.scope))
+        .collect();
     left.sort();
     assert_eq!(left, ["s ann:v", "u ann:t"]);
 }

@@ -189,7 +189,8 @@ async fn the_prompt_lists_deferred_names_before_the_hints() {
     assert!(text.find("orders, or invoices:").unwrap() < text.find("orders:").unwrap(), "{text}");
     assert!(text.contains("`tool_search` to fetch `s_a`") && text.ends_with("</mcp_routing_hints>"), "{text}");
 
-    let plain = start(&with_tools(&["a"]), servers(), Options::default()).await.prompt_section(&anybody()).await.unwrap();
+    let plain =
+        start(&with_tools(&["a"]), servers(), Options::default()).await.prompt_section(&anybody()).await.unwrap();
     assert_eq!(
         plain,
         "<mcp_routing_hints>\nWhen the user's request involves orders:\n  prefer `s_a`.\n</mcp_routing_hints>"

@@ -128,7 +128,7 @@ fn introduce(tools: &[Listed]) -> std::io::Result<()> {
     output::line(format_args!("     {:<9}{} tools\n", demo::SERVER_NAME, tools.len()))?;
     output::line("  2  What it can do:")?;
     for tool in tools {
-        output::line(format_args!("     {:<9}{}", tool.raw_name, tool.summary()))?;
+        output::line(format_args!("     {:<15}{}", tool.raw_name, tool.summary()))?;
     }
     output::line(format_args!("\n  3  Three calls of {}:", "counter"))
 }

@@ -13,7 +13,10 @@ use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Audit, Auth, Cluster, DatabaseUrl, Deployment, Grpc, Guardrails, Interceptors, Network, Personal, Threads, Tls, ToolSearch};
+use super::{
+    Audit, Auth, Cluster, DatabaseUrl, Deployment, Grpc, Guardrails, Interceptors, Network, Personal, Threads, Tls,
+    ToolSearch,
+};
 use super::{Backend, Database, McpTasks};
 
 /// The port of `listen` when nothing else is said.

@@ -6,6 +6,8 @@ use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Notify;
+
 const SECONDS_OF_A_DAY: u64 = 24 * 3_600;
 
 /// Tasks that outlive a call: submitted by a tool of a toolset, followed to their end whatever becomes of a replica.
@@ -49,6 +51,9 @@ pub struct McpTasks {
     /// Tasks are deleted so many days after their end, once everybody was told.
     #[garde(range(min = 1, max = 36_500))]
     pub retention_days: u32,
+    /// Who is told about them.
+    #[garde(dive)]
+    pub notify: Notify,
 }
 
 /// What it costs that a server lacks a tool of its toolsets.
@@ -100,6 +105,7 @@ impl Default for McpTasks {
             max_status_bytes: limits.max_status_bytes,
             missing_tool: WhenToolMissing::default(),
             retention_days: u32::try_from(bounds::TASK_RETENTION.as_secs() / SECONDS_OF_A_DAY).unwrap_or(u32::MAX),
+            notify: Notify::default(),
         }
     }
 }

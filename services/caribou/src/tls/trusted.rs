@@ -56,7 +56,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let refused = |text: Option<&str>| {
             let file = folder.path().join("ca.pem");
-            text.map(|text| std::fs::write(&file, text).unwrap());
+            if let Some(text) = text {
+                std::fs::write(&file, text).unwrap();
+            }
             let refused = read_authorities("network.ca_file", &file).unwrap_err().to_string();
             assert!(refused.starts_with("network.ca_file: ") && refused.contains("ca.pem"), "{refused}");
             refused

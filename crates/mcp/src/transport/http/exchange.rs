@@ -201,11 +201,11 @@ impl Exchange {
         if let Some(outcome) = self.take(live, Some(asked), &body) {
             return outcome;
         }
-        let (status, kind) = (response.status(), content_type(response.headers()));
-        let shown = excerpt(&body, &self.link.masker());
+        let (status, masker) = (response.status(), self.link.masker());
+        let (kind, shown) = (content_type(response.headers(), &masker), excerpt(&body, &masker));
         let (server, method) = (self.link.name(), asked.method);
         Err(CallError::Malformed(format!(
-            "{server} answered `{method}` with HTTP {status} and no answer in it ({kind:.100}): {shown}"
+            "{server} answered `{method}` with HTTP {status} and no answer in it ({kind}): {shown}"
         )))
     }
 

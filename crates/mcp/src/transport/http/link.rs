@@ -171,7 +171,7 @@ impl Link {
             let response = self.client.client.execute(request).await.map_err(|error| self.not_reached(&error))?;
             let allowed = &self.server.allowed_redirect_origins;
             let Some(next) = next_hop(&method, here, response.status(), response.headers(), allowed)
-                .map_err(|why| CallError::Malformed(format!("{}: {why}", self.name())))?
+                .map_err(|why| CallError::Malformed(format!("{}: {}", self.name(), self.masker().mask(&why))))?
             else {
                 return Ok((Reached { response, moved_to }, has_credentials));
             };
@@ -184,9 +184,9 @@ impl Link {
         Err(CallError::Malformed(format!("{} redirects more than {MAX_REDIRECTS} times", self.name())))
     }
 
-    /// How the server is named in messages: its name and where it is.
+    /// How the server is named in messages: its name and where it is, without keys in the path.
     pub(crate) fn name(&self) -> String {
-        format!("server `{}` ({})", self.server.name, without_query(&self.url))
+        format!("server `{}` ({})", self.server.name, self.lasting.mask(&without_query(&self.url)))
     }
 
     /// What keeps the secrets of configuration, session and access token out of messages.

@@ -9,6 +9,7 @@ use caribou_ports::mcp::CallError;
 use http::{HeaderMap, HeaderName, StatusCode, header};
 
 use super::challenge;
+use crate::error::masked;
 use crate::wire::envelope::{Message, each_message};
 use crate::wire::errors;
 use crate::wire::excerpt::excerpt;
@@ -116,7 +117,7 @@ impl Refused {
         each_message(body, |message| {
             if let Message::Response { id, outcome: Err(error) } = message {
                 was_read |= matches!(id, ResponseId::Ours(_) | ResponseId::OursAsText(_));
-                rpc.get_or_insert(error);
+                rpc.get_or_insert_with(|| masked(error, masker));
             }
         });
         let metadata = text(headers, &header::WWW_AUTHENTICATE).and_then(challenge::resource_metadata);
@@ -191,19 +192,19 @@ fn says(headers: &HeaderMap, body: &[u8], masker: &Masker) -> String {
     }
     let mut says = String::new();
     if let Some(wait) = text(headers, &header::RETRY_AFTER) {
-        says.push_str(&format!(", to be asked again after {:.40}", wait));
+        says.push_str(&format!(", to be asked again after {:.40}", masker.mask(wait)));
     }
     let shown = excerpt(body, masker);
     if !shown.is_empty() {
-        let kind: String = content_type(headers).chars().take(SHOWN_HEADER_CHARS).collect();
-        says.push_str(&format!(" ({kind}): {shown}"));
+        says.push_str(&format!(" ({}): {shown}", content_type(headers, masker)));
     }
     says
 }
 
-/// The media type of an answer, for messages.
-pub(crate) fn content_type(headers: &HeaderMap) -> &str {
-    text(headers, &header::CONTENT_TYPE).unwrap_or("no content type")
+/// The media type of an answer, fit to be shown.
+pub(crate) fn content_type(headers: &HeaderMap, masker: &Masker) -> String {
+    let kind = text(headers, &header::CONTENT_TYPE).unwrap_or("no content type");
+    masker.mask(kind).chars().take(SHOWN_HEADER_CHARS).collect()
 }
 
 fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {

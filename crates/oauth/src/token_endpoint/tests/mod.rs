@@ -125,7 +125,6 @@ async fn a_redirect_is_not_followed() {
 
 #[tokio::test]
 async fn a_request_without_a_connection_was_not_sent() {
-    // Invariant O2.
     let gone = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://127.0.0.1:{}/?key=hidden-SECRET", gone.local_addr().unwrap().port());
     drop(gone);
@@ -158,7 +157,6 @@ async fn assert_unknown(then: Then) {
 
 #[tokio::test]
 async fn an_answer_that_breaks_off_leaves_it_unknown() {
-    // Invariant O2.
     assert_unknown(Then::Answer(String::new())).await;
     assert_unknown(Then::Answer(HALF.to_owned())).await;
 }

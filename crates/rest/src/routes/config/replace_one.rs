@@ -52,5 +52,6 @@ pub(crate) async fn replace_server(
     Condition(condition): Condition,
     JsonBody(WrittenServer { server_name, server }): JsonBody<WrittenServer>,
 ) -> Response {
-    changed(&replica.runtime, &caller, ConfigChange::Replace { name: server_name, server }, condition, NOT_UPDATED).await
+    changed(&replica.runtime, &caller, ConfigChange::Replace { name: server_name, server }, condition, NOT_UPDATED)
+        .await
 }

@@ -54,5 +54,6 @@ pub(crate) async fn switch_server(
     if server_name.is_empty() {
         return Problem::invalid("`server_name`: must have at least one character").into_response();
     }
-    changed(&replica.runtime, &caller, ConfigChange::SetEnabled { name: server_name, enabled }, condition, NOT_SWITCHED).await
+    changed(&replica.runtime, &caller, ConfigChange::SetEnabled { name: server_name, enabled }, condition, NOT_SWITCHED)
+        .await
 }

@@ -9,8 +9,8 @@ use caribou_core::ids::BootId;
 use caribou_ports::BoxFuture;
 use caribou_ports::identity::Authenticator;
 use caribou_ports::mcp::{
-    CallError, Connector, Disconnect, OpenError, OpenSession, Progress, RawRequest, Session, SessionFacts, TaskQuestion,
-    ToolCall, ToolListing,
+    CallError, Connector, Disconnect, OpenError, OpenSession, Progress, RawRequest, Session, SessionFacts,
+    TaskQuestion, ToolCall, ToolListing,
 };
 use caribou_runtime::{Options, Outside, Runtime};
 use serde_json::value::RawValue;
@@ -42,7 +42,7 @@ pub(crate) async fn replica_for(
 ) -> Runtime {
     let config = ServerEntry { name: "fake".into(), config: Ok(Arc::new(config(server))) };
     let outside = Outside { authenticator, ..Outside::from(Arc::new(server.clone())) };
-    Runtime::start(vec![config], options, outside, BootId::new("boot-1")).await.expect("it starts")
+    Box::pin(Runtime::start(vec![config], options, outside, BootId::new("boot-1"))).await.expect("it starts")
 }
 
 fn config(server: &FakeServer) -> ServerConfig {

@@ -151,11 +151,12 @@ pub(super) async fn notified(store: &Memory, number: u32) -> Notified {
     store.read_task(id(number), None).await.unwrap().unwrap().notified
 }
 
-/// Waits until something holds.
+/// Waits until something holds, and looks the more seldom the longer it may take.
 pub(super) async fn until(what: &str, within: Duration, holds: impl AsyncFn() -> bool) {
     let deadline = Instant::now() + within;
+    let step = (within / 10_000).clamp(Duration::from_millis(10), Duration::from_secs(1));
     while !holds().await {
         assert!(Instant::now() < deadline, "not within {within:?}: {what}");
-        sleep(Duration::from_millis(20)).await;
+        sleep(step).await;
     }
 }

@@ -32,7 +32,7 @@ async fn one_request_serves_repeated_lookups_until_the_token_expires() {
 
 #[tokio::test(start_paused = true)]
 async fn two_hundred_callers_at_expiry_make_one_request() {
-    // Contract 7.3, one refresh per server at a time. Invariant O1.
+    // Contract 7.3, one refresh per server at a time.
     let stand = Stand::refreshing().await;
     let tokens = stand.tokens().await;
     let asked = join_all((0..200).map(|_| tokens.current())).await;

@@ -137,7 +137,7 @@ async fn invalid_grant_ends_the_chain_until_another_token_is_configured() {
 
 #[tokio::test(start_paused = true)]
 async fn after_a_lost_answer_the_token_is_presented_once_more_and_the_loss_is_told() {
-    // Architecture.md §10, `probe_once`. Invariant O2.
+    // Architecture.md §10, `probe_once`.
     let stand = Stand::refreshing().await;
     let tokens = stand.tokens().await;
     stand.endpoint.then(Outcome::Fails(TokenRequestError::Unknown("the answer broke off".into())));

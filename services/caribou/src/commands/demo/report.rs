@@ -94,7 +94,7 @@ fn take(event: &Event, json: bool) -> anyhow::Result<Option<Told>> {
     }
     let told: Told = serde_json::from_str(&event.data)?;
     if !json {
-        output::line(line("", &told.status))?;
+        output::line(line("poll", &told.status))?;
     }
     Ok((is_end(&told.status) || told.input_required.is_object()).then_some(told))
 }

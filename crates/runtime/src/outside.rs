@@ -1,0 +1,83 @@
+//! What a replica reaches the world by: one member for each need, most of which it can do without.
+
+use std::sync::Arc;
+
+use caribou_core::launch::Allowlist;
+use caribou_ports::event_sink::EventSink;
+use caribou_ports::identity::Authenticator;
+use caribou_ports::interceptor::Interceptors;
+use caribou_ports::mcp::Connector;
+use caribou_ports::store::{Audit, Connections, Promotions, TaskStore};
+use caribou_ports::task_driver::TaskDriver;
+use caribou_ports::token_endpoint::TokenEndpoint;
+use caribou_ports::vault::Vault;
+use caribou_ports::workspace::ThreadFolders;
+
+use crate::config::Configuration;
+
+/// What a replica reaches the world by.
+#[derive(Clone)]
+pub struct Outside {
+    /// Opens sessions with servers.
+    pub connector: Arc<dyn Connector>,
+    /// The folders that children of a thread work in; `None` = they inherit our working directory.
+    pub folders: Option<Arc<dyn ThreadFolders>>,
+    /// Where the servers are configured, to follow it and to change it; `None` = they stay as they are given.
+    pub configuration: Option<Configuration>,
+    /// Keeps what threads have promoted; `None` = this process does, for as long as it lives.
+    pub promotions: Option<Arc<dyn Promotions>>,
+    /// Tells callers apart; `None` = it is not asked who they are, and all may everything.
+    pub authenticator: Option<Arc<dyn Authenticator>>,
+    /// Asks token endpoints; `None` = servers with OAuth are refused.
+    pub token_endpoint: Option<Arc<dyn TokenEndpoint>>,
+    /// Makes the interceptors of `mcpInterceptors`; `None` = servers are refused while there are any.
+    pub interceptors: Option<Arc<dyn Interceptors>>,
+    /// Where calls are put on record; `None` = nowhere.
+    pub audit: Option<Arc<dyn Audit>>,
+    /// What users bring for themselves; `None` = nobody can.
+    pub personal: Option<Personal>,
+    /// What tasks are followed by; `None` = there are none.
+    pub tasks: Option<DurableTasks>,
+}
+
+/// Where tasks are kept, who speaks to servers about them, and who is told.
+#[derive(Clone)]
+pub struct DurableTasks {
+    /// The store.
+    pub store: Arc<dyn TaskStore>,
+    /// The drivers, each under its own name.
+    pub drivers: Vec<Arc<dyn TaskDriver>>,
+    /// Where events that ask for attention go.
+    pub sinks: Vec<Arc<dyn EventSink>>,
+}
+
+/// Where personal connections are kept, and what encrypts them.
+#[derive(Clone)]
+pub struct Personal {
+    /// The store.
+    pub connections: Arc<dyn Connections>,
+    /// The cipher.
+    pub vault: Arc<dyn Vault>,
+    /// How many one user may have.
+    pub max_per_user: u32,
+    /// Which programs users may start; `None` = only remote servers are theirs to bring.
+    pub stdio: Option<Allowlist>,
+}
+
+impl<C: Connector> From<Arc<C>> for Outside {
+    /// Only a connector, for programs that embed the runtime.
+    fn from(connector: Arc<C>) -> Self {
+        Self {
+            connector,
+            folders: None,
+            configuration: None,
+            promotions: None,
+            authenticator: None,
+            token_endpoint: None,
+            interceptors: None,
+            audit: None,
+            personal: None,
+            tasks: None,
+        }
+    }
+}
