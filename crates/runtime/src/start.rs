@@ -172,9 +172,7 @@ impl Runtime {
         let root = root(roles).await?;
         chains.live_under(root.get_cell());
         let users = personal.map(|personal| Users::new(personal, catalog_actor, &catalog, chains, &root));
-        if let (Some(tasks), Some(users)) = (&tasks, &users) {
-            tasks.serve(users);
-        }
+        tasks.iter().zip(&users).for_each(|(tasks, users)| tasks.serve(users));
         // From now on tasks are followed.
         let _ = root.cast(());
         Ok(Self {

@@ -77,46 +77,60 @@ fn connection(servers: &serde_json::Map<String, Value>, server: &str) -> Option<
     (server["enabled"] != json!(false)).then(|| server["command"].clone())
 }
 
-proptest! {
-    // 100 histories of 100 edits.
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn random_edits_close_the_sessions_they_must_and_no_others(
-        edits in proptest::collection::vec(random_edit(SERVERS), 100)
-    ) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-        runtime.block_on(async {
-            let all: serde_json::Map<String, Value> =
-                (0..SERVERS).map(|at| (name(at), json!({"command": "c0"}))).collect();
-            let setting = Setting::new(Value::Object(all.clone())).await;
-            let (mut servers, mut pids) = (all, BTreeMap::new());
-            let mut shown_before = setting.servers_shown().await;
-            for edit in &edits {
-                let before = servers.clone();
-                apply(&mut servers, edit);
-                setting.memory.edit(document(&Value::Object(servers.clone())));
-                let on: Vec<String> =
-                    servers.keys().filter(|server| connection(&servers, server).is_some()).cloned().collect();
-                // Whoever lists while the edit comes into force sees one whole document: the new one if it is the
-                // first to look, else the new one or the one before.
-                let (first, second, third) =
-                    tokio::join!(setting.servers_shown(), setting.servers_shown(), setting.servers_shown());
-                assert_eq!(first, on.iter().cloned().collect());
-                assert!([&second, &third].iter().all(|shown| **shown == first || **shown == shown_before));
-                shown_before = first;
-                let on: Vec<&str> = on.iter().map(String::as_str).collect();
-                let now = setting.pids(&on).await;
-                for (server, pid) in &now {
-                    let same = connection(&before, server) == connection(&servers, server);
-                    if let Some(old) = pids.get(server) {
-                        assert_eq!(old == pid, same, "{server} after {edit:?}");
-                    }
+/// One history: each edit closes the sessions it must, and no others.
+fn follow(edits: &[RandomEdit]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let all: serde_json::Map<String, Value> = (0..SERVERS).map(|at| (name(at), json!({"command": "c0"}))).collect();
+        let setting = Setting::new(Value::Object(all.clone())).await;
+        let (mut servers, mut pids) = (all, BTreeMap::new());
+        let mut shown_before = setting.servers_shown().await;
+        for edit in edits {
+            let before = servers.clone();
+            apply(&mut servers, edit);
+            setting.memory.edit(document(&Value::Object(servers.clone())));
+            let on: Vec<String> =
+                servers.keys().filter(|server| connection(&servers, server).is_some()).cloned().collect();
+            // Whoever lists while the edit comes into force sees one whole document: the new one if it is the
+            // first to look, else the new one or the one before.
+            let (first, second, third) =
+                tokio::join!(setting.servers_shown(), setting.servers_shown(), setting.servers_shown());
+            assert_eq!(first, on.iter().cloned().collect());
+            assert!([&second, &third].iter().all(|shown| **shown == first || **shown == shown_before));
+            shown_before = first;
+            let on: Vec<&str> = on.iter().map(String::as_str).collect();
+            let now = setting.pids(&on).await;
+            for (server, pid) in &now {
+                let same = connection(&before, server) == connection(&servers, server);
+                if let Some(old) = pids.get(server) {
+                    assert_eq!(old == pid, same, "{server} after {edit:?}");
                 }
-                pids = now;
             }
-            setting.runtime.stop().await;
-            assert_eq!(setting.fake.alive.load(Ordering::SeqCst), 0);
-        });
-    }
+            pids = now;
+        }
+        setting.runtime.stop().await;
+        assert_eq!(setting.fake.alive.load(Ordering::SeqCst), 0);
+    });
 }
+
+/// 25 histories of 100 edits each: parted, so that cores share them.
+macro_rules! histories {
+    ($($part:ident)*) => {$(
+        mod $part {
+            use super::*;
+
+            proptest! {
+                #![proptest_config(ProptestConfig { cases: 25, failure_persistence: None, ..ProptestConfig::default() })]
+
+                #[test]
+                fn random_edits_close_the_sessions_they_must_and_no_others(
+                    edits in proptest::collection::vec(random_edit(SERVERS), 100)
+                ) {
+                    follow(&edits);
+                }
+            }
+        }
+    )*};
+}
+
+histories! { first second third fourth }
