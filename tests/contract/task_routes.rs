@@ -105,6 +105,36 @@ async fn an_answer_is_taken_once_and_brings_the_task_to_its_end() {
 }
 
 #[tokio::test]
+async fn a_list_has_50_tasks_unless_asked_for_1_to_100() {
+    // Contract 2.3, limit; 2.1, thread_id.
+    let caribou = with_reports().start().await;
+    for _ in 0..51 {
+        submit(&caribou).await;
+    }
+    let length = async |query: &str| {
+        let listed = caribou.get(&format!("{THREAD}{query}")).await;
+        assert_eq!(listed.status, 200, "{listed:?}");
+        listed.json().as_array().unwrap().len()
+    };
+    assert_eq!((length("").await, length("?limit=1").await, length("?limit=100").await), (50, 1, 51));
+    let long = "t".repeat(65);
+    for path in [
+        format!("{THREAD}?limit=0"),
+        format!("{THREAD}?limit=101"),
+        format!("{THREAD}?limit=ten"),
+        format!("{THREAD}?limit=1&limit=2"),
+        format!("{THREAD}?limmit=1"),
+        format!("/api/threads/{long}/mcp-tasks"),
+        "/api/threads/a.b/mcp-tasks".to_owned(),
+        "/api/threads/a%20b/mcp-tasks/mcp-task-00000000000000000000000000000000".to_owned(),
+    ] {
+        let refused = caribou.get(&path).await;
+        assert_eq!((refused.status, refused.code().as_str()), (422, "invalid"), "{path}: {refused:?}");
+    }
+    assert_eq!(caribou.get("/api/threads/nobodys/mcp-tasks").await.json(), json!([]), "an unknown thread is empty");
+}
+
+#[tokio::test]
 async fn a_task_is_there_in_its_own_thread_only() {
     // Contract 2.3, 404.
     let caribou = with_reports().start().await;
@@ -245,6 +275,14 @@ async fn without_a_database_tasks_are_not_available() {
     assert_eq!(caribou.get("/api/features").await.json(), json!({ "mcp_tasks": { "enabled": false } }));
     let listed = caribou.get(THREAD).await;
     assert_eq!((listed.status, listed.detail().as_str()), (503, "MCP task repo not available"));
-    let cancel = caribou.post(&format!("{THREAD}/mcp-task-00000000000000000000000000000000/cancel"), "").await;
-    assert_eq!((cancel.status, cancel.detail().as_str()), (503, "MCP task service not available"));
+    let task = format!("{THREAD}/mcp-task-00000000000000000000000000000000");
+    for path in [task.clone(), format!("{task}/events"), "/api/mcp-tasks".to_owned()] {
+        let read = caribou.get(&path).await;
+        assert_eq!((read.status, read.detail().as_str()), (503, "MCP task repo not available"), "{path}");
+    }
+    for (path, body) in [(format!("{task}/cancel"), ""), (format!("{task}/input"), r#"{"input_id":"a","answers":{}}"#)]
+    {
+        let asked = caribou.post(&path, body).await;
+        assert_eq!((asked.status, asked.detail().as_str()), (503, "MCP task service not available"), "{path}");
+    }
 }

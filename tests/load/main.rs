@@ -2,7 +2,7 @@
 //!
 //! Owns the command line. It starts everything it measures itself: echo servers (this binary under a hidden first
 //! argument) and one Caribou for each way to be configured: for two servers, for the same with its file gone, without
-//! and with what guards its calls, for many.
+//! and with what guards its calls, for many. `load tasks` measures something else ([`tasks`]).
 //! Numbers of one run may be compared with one another; numbers of two runs only as ratios, because the machine differs.
 //!
 //! Any failure before a measurement ends the run with its reason; a call that fails within one is counted, shown, and
@@ -19,6 +19,7 @@ mod sample;
 mod sessions;
 mod stand;
 mod started;
+mod tasks;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -37,7 +38,7 @@ struct Arguments {
     #[command(flatten)]
     plan: Plan,
     #[command(subcommand)]
-    echo: Option<Echo>,
+    other: Option<Other>,
 }
 
 /// What is measured.
@@ -83,9 +84,12 @@ impl Plan {
     }
 }
 
-/// The echo servers, started by the generator and by the Caribou it measures.
+/// What else this program does: another measurement, and the echo servers, started by the generator and by the Caribou it
+/// measures.
 #[derive(Subcommand)]
-enum Echo {
+enum Other {
+    /// Measures what following tasks costs.
+    Tasks(tasks::Plan),
     /// A minimal streamable-HTTP MCP server.
     #[command(hide = true)]
     EchoHttp {
@@ -109,9 +113,10 @@ fn era(modern: bool) -> Era {
 
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
-    match arguments.echo {
-        Some(Echo::EchoHttp { modern, tools }) => echo::serve_http(era(modern), tools).map(|()| ExitCode::SUCCESS),
-        Some(Echo::EchoStdio { modern }) => echo::serve_stdio(era(modern)).map(|()| ExitCode::SUCCESS),
+    match arguments.other {
+        Some(Other::Tasks(plan)) => tasks::measure(&plan),
+        Some(Other::EchoHttp { modern, tools }) => echo::serve_http(era(modern), tools).map(|()| ExitCode::SUCCESS),
+        Some(Other::EchoStdio { modern }) => echo::serve_stdio(era(modern)).map(|()| ExitCode::SUCCESS),
         None => measure(&arguments.plan),
     }
 }

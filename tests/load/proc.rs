@@ -71,11 +71,7 @@ impl Processes {
     /// # Errors
     /// There is no `/proc`.
     pub(crate) fn now(caribou: Option<u32>) -> anyhow::Result<Self> {
-        let stats: HashMap<u32, Stat> = fs::read_dir("/proc")
-            .context("listing /proc")?
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-            .filter_map(|pid| Some((pid, Stat::read(pid)?)))
-            .collect();
+        let stats = stats()?;
         let generator = std::process::id();
         let ours = program(generator);
         let guard = caribou.and_then(program);
@@ -130,9 +126,36 @@ pub(crate) fn resident(caribou: u32) -> anyhow::Result<Resident> {
     Ok(resident)
 }
 
+/// CPU time that this process has used, and everything below it, whatever has ended and was waited for included.
+///
+/// # Errors
+/// There is no `/proc`, or no such process.
+pub(crate) fn cpu_below(pid: u32) -> anyhow::Result<Duration> {
+    let stats = stats()?;
+    let root = stats.get(&pid).with_context(|| format!("process {pid} is gone"))?;
+    let below = stats.iter().filter(|&(&other, _)| descends(other, pid, &stats));
+    Ok(root.cpu + root.reaped + below.map(|(_, stat)| stat.cpu + stat.reaped).sum::<Duration>())
+}
+
+/// CPU time that this process has used.
+///
+/// # Errors
+/// There is no `/proc`.
+pub(crate) fn own_cpu() -> anyhow::Result<Duration> {
+    Stat::read(std::process::id()).map(|stat| stat.cpu).context("reading /proc")
+}
+
+fn stats() -> anyhow::Result<HashMap<u32, Stat>> {
+    let entries = fs::read_dir("/proc").context("listing /proc")?;
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    Ok(pids.filter_map(|pid| Some((pid, Stat::read(pid)?))).collect())
+}
+
 struct Stat {
     parent: u32,
     cpu: Duration,
+    /// Of children that have ended and were waited for, and of theirs.
+    reaped: Duration,
 }
 
 impl Stat {
@@ -144,9 +167,9 @@ impl Stat {
     fn parse(text: &str) -> Option<Self> {
         let mut fields = text.rsplit_once(") ")?.1.split(' ');
         let parent = fields.nth(1)?.parse().ok()?;
-        let user: u32 = fields.nth(9)?.parse().ok()?;
-        let system: u32 = fields.next()?.parse().ok()?;
-        Some(Self { parent, cpu: TICK * (user + system) })
+        let mut ticks = fields.skip(9).map_while(|field| field.parse::<u32>().ok());
+        let mut two = || Some(TICK * (ticks.next()? + ticks.next()?));
+        Some(Self { parent, cpu: two()?, reaped: two()? })
     }
 }
 
@@ -171,8 +194,19 @@ mod tests {
     #[test]
     fn a_command_with_blanks_and_parentheses_does_not_shift_the_fields() {
         let stat =
-            Stat::parse("7 (a) b (c) S 3 7 7 0 -1 4194304 101 0 0 0 150 25 0 0 20 0 1 0 93084 1 1").expect("a stat");
+            Stat::parse("7 (a) b (c) S 3 7 7 0 -1 4194304 101 0 0 0 150 25 7 2 20 0 1 0 93084 1 1").expect("a stat");
         assert_eq!((stat.parent, stat.cpu), (3, Duration::from_millis(1750)));
+        assert_eq!(stat.reaped, Duration::from_millis(90));
+    }
+
+    #[test]
+    fn what_ended_below_a_process_is_counted_too() {
+        let before = cpu_below(std::process::id()).expect("/proc");
+        let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+        let ended = std::process::Command::new("sh").args(["-c", busy]).status().expect("a shell");
+        let used = cpu_below(std::process::id()).expect("/proc") - before;
+        assert!(ended.success() && used >= TICK, "{used:?}");
+        assert!(cpu_below(u32::MAX).is_err() && own_cpu().is_ok());
     }
 
     #[test]

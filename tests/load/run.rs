@@ -4,7 +4,7 @@
 //! machine that gets slower in the meantime slows all of them alike. A caller that breaks ends the run. Keeps no
 //! invariant.
 
-use std::path::PathBuf;
+use std::path::{Path as FilePath, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ const WARM_UP: Duration = Duration::from_millis(500);
 /// # Errors
 /// Something could not be started, or a first call failed.
 pub(crate) fn run(plan: &Plan) -> anyhow::Result<Report> {
-    let program = caribou_program(plan)?;
+    let program = caribou_program(plan.caribou.as_deref())?;
     let stand = Stand::start(plan, &program)?;
     let memory = || stand.following.as_ref().map(|caribou| resident(caribou.pid())).transpose();
     let idle = memory()?;
@@ -52,8 +52,12 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-fn caribou_program(plan: &Plan) -> anyhow::Result<PathBuf> {
-    match &plan.caribou {
+/// The Caribou that was asked for, or the one beside this program.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn caribou_program(wanted: Option<&FilePath>) -> anyhow::Result<PathBuf> {
+    match wanted {
         // Caribou is started in a folder of its own, so the path must not depend on ours.
         Some(path) => path.canonicalize().with_context(|| format!("finding {}", path.display())),
         None => Ok(std::env::current_exe().context("finding this program")?.with_file_name("caribou")),

@@ -132,3 +132,36 @@ async fn http_sse_names_its_endpoint_and_answers_on_the_stream() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn calls_take_turns_by_the_task_they_name_and_follow_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("there");
+    let told = json!({ "structured": { "task_id": "$TASK", "turn": "$TURN" } });
+    let script = json!({ "http": { "sessions": false }, "calls": {
+        "look": [{ "turns": [[told], [{ "failure": "of $TASK" }]] }],
+        "wait": [{ "if_file": { "path": &file, "steps": [{ "text": "there" }], "otherwise": [{ "text": "not yet" }] } }],
+        "slow": [{ "until_file": &file }, { "text": "done" }],
+    } });
+    let fake = HttpFake::start(script).await;
+    let call = async |name: &str, arguments: Value| {
+        let call = request("tools/call", json!({ "name": name, "arguments": arguments }));
+        Answer::read(post(&fake, &call, &[]).await).await.json()["result"].clone()
+    };
+    for task in ["a", "b"] {
+        let first = call("look", json!({ "task_id": task })).await;
+        assert_eq!(first["structuredContent"], json!({ "task_id": task, "turn": "1" }));
+    }
+    for _ in 0..2 {
+        let second = call("look", json!({ "task_id": "a" })).await;
+        assert_eq!((&second["isError"], &second["content"][0]["text"]), (&json!(true), &json!("of a")));
+    }
+    assert_eq!(call("wait", json!({})).await["content"][0]["text"], "not yet");
+    let touched = async {
+        eventually(SOON, "two calls", async || (fake.log().overlap("slow") == 2).then_some(())).await;
+        std::fs::write(&file, "").unwrap();
+    };
+    futures::join!(call("slow", json!({})), call("slow", json!({})), touched);
+    assert_eq!(call("wait", json!({})).await["content"][0]["text"], "there");
+    assert_eq!((fake.log().overlap("look"), fake.log().calls("look").len()), (1, 4));
+}

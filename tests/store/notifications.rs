@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use caribou_core::notification::{Happened, Notified, Phase, Sink, Step};
+use caribou_core::ids::UserId;
+use caribou_core::notification::{Audience, Happened, Notified, Phase, Sink, Step};
 use caribou_core::task::{Duty, TaskId, TaskLimits};
 use caribou_ports::store::{ClaimDeliveries, ClaimedDelivery, Redelivered, Replica, Reserved, Settled, Wake};
 use caribou_tests::eventually;
@@ -17,7 +18,7 @@ fn hasty() -> TaskLimits {
 }
 
 fn to_webhook(owner: &str, lease: Duration) -> ClaimDeliveries {
-    ClaimDeliveries { owner: owner.into(), sink: Sink::Webhook, at_most: 8, lease }
+    ClaimDeliveries { owner: owner.into(), sink: Sink::Webhook, of: Audience::Everybody, at_most: 8, lease }
 }
 
 /// The only delivery that becomes due.
@@ -222,4 +223,23 @@ async fn a_hint_reaches_whoever_listens(#[values(Kind::Memory, Kind::Sqlite, Kin
             assert_eq!(heard.unwrap(), wake);
         }
     }
+}
+
+#[rstest]
+#[tokio::test]
+async fn what_is_claimed_for_some_users_is_about_their_tasks_only(
+    #[values(Kind::Memory, Kind::Sqlite, Kind::Postgres)] kind: Kind,
+) {
+    // Invariant P1: a watcher that may not be told of others' tasks is not handed them.
+    let store = Opened::new(kind).await;
+    complete(&*store, 1).await;
+    let of = |names: &[&str]| ClaimDeliveries {
+        of: Audience::Users(names.iter().map(|name| UserId::new(*name)).collect()),
+        ..to_webhook(OURS, LONG)
+    };
+    for others in [&[][..], &["bob"], &["an", "annn"]] {
+        assert!(store.claim_deliveries(of(others)).await.unwrap().is_empty(), "{others:?}");
+    }
+    let claim = async || store.claim_deliveries(of(&["bob", "ann"])).await.unwrap().pop();
+    assert_eq!(eventually(WITHIN, "hers is due", claim).await.scope, ann());
 }

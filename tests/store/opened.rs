@@ -2,7 +2,9 @@
 
 use std::ops::Deref;
 
-use caribou_ports::store::{ApiKeys, Audit, Connections, Notifications, Promotions, Replicas, Tasks, Wakeups};
+use caribou_ports::store::{
+    ApiKeys, Audit, Connections, Notifications, OAuthChains, Promotions, Replicas, Sessions, Tasks, Wakeups,
+};
 use caribou_store::{Location, Memory, SqlStore};
 use caribou_tests::{Home, Postgres};
 
@@ -16,11 +18,15 @@ pub(crate) enum Kind {
 
 /// All that is stored.
 pub(crate) trait Store:
-    ApiKeys + Replicas + Promotions + Audit + Connections + Tasks + Notifications + Wakeups
+    ApiKeys + Replicas + Promotions + Audit + Connections + Tasks + Notifications + OAuthChains + Sessions + Wakeups
 {
 }
 
-impl<T: ApiKeys + Replicas + Promotions + Audit + Connections + Tasks + Notifications + Wakeups> Store for T {}
+impl<
+    T: ApiKeys + Replicas + Promotions + Audit + Connections + Tasks + Notifications + OAuthChains + Sessions + Wakeups,
+> Store for T
+{
+}
 
 /// A store and what it lives in.
 pub(crate) struct Opened {
@@ -113,7 +119,12 @@ impl Database {
 
     /// Asks PostgreSQL past the store: the first column of each row.
     pub(crate) async fn ask(&self, sql: &str) -> Vec<String> {
-        let Self::Postgres(postgres) = self else { panic!("only PostgreSQL is asked") };
-        postgres.ask(&format!("SET search_path = {SCHEMA}; {sql}")).await.unwrap()
+        self.server().ask(&format!("SET search_path = {SCHEMA}; {sql}")).await.unwrap()
+    }
+
+    /// The PostgreSQL that it is in.
+    pub(crate) fn server(&self) -> &Postgres {
+        let Self::Postgres(postgres) = self else { panic!("only PostgreSQL is a server") };
+        postgres
     }
 }

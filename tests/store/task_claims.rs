@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use caribou_core::ids::BootId;
-use caribou_core::task::{Duty, Shard, SnapshotFingerprint, Status};
+use caribou_core::ids::{BootId, Epoch};
+use caribou_core::task::{Duty, Pin, Shard, SnapshotFingerprint, Status, TaskId};
 use caribou_ports::store::{
-    AttemptFailed, CancelRequested, ClaimTasks, Recorded, Renewal, Renewed, Replica, Replicas, Settled, TaskIntent,
-    Unchanged,
+    AttemptFailed, CancelRequested, ClaimTasks, ClaimedTask, Handle, Recorded, Renewal, Renewed, Replica, Replicas,
+    Settled, TaskIntent, Unchanged,
 };
 use caribou_tests::eventually;
 use rstest::rstest;
 
 use crate::following::*;
-use crate::opened::{Kind, Opened};
+use crate::opened::{Kind, Opened, Store};
 
 fn failed(duty: Duty) -> AttemptFailed {
     AttemptFailed { duty, error: "no answer".to_owned(), again: Duration::ZERO, event: None, sinks: Vec::new() }
@@ -294,4 +294,55 @@ async fn a_lease_is_renewed_until_the_life_is_declared_dead_by_somebody_who_saw_
     eventually(WITHIN, "the life is declared dead", declared).await;
     assert!(!store.declare_dead(boot.clone(), 2).await.unwrap(), "once");
     assert_eq!(store.renew_lease(renewal(LONG)).await.unwrap(), Renewed::Dead, "dead is final");
+}
+
+/// A task that lives in a session of this replica.
+async fn pinned(store: &dyn Store, number: u8, boot: &str) -> TaskId {
+    let claim = intended(store, TaskIntent { is_pinned: true, ..intent(number) }).await;
+    let pin = Pin { boot: boot.into(), epoch: Epoch(7) };
+    let handle = Handle { session_id: Some(pin.to_string()), ..handle(number) };
+    assert_eq!(store.record(claim, handle).await.unwrap(), Recorded::Recorded);
+    id(number)
+}
+
+#[rstest]
+#[tokio::test]
+async fn what_is_pinned_to_a_replica_is_left_to_it_until_it_has_ended(
+    #[values(Kind::Memory, Kind::Sqlite, Kind::Postgres)] kind: Kind,
+) {
+    // architecture.md §10, pinned tasks; invariant T4.
+    let store = Opened::new(kind).await;
+    for boot in [OURS, THEIRS] {
+        let replica = Replica { boot: boot.into(), host: "pod".to_owned(), version: "0".to_owned() };
+        store.begin(replica).await.unwrap();
+    }
+    for (number, boot) in [(1, OURS), (2, THEIRS), (3, THEIRS)] {
+        pinned(&*store, number, boot).await;
+    }
+    followed(&*store, 4).await;
+    let due = async || (store.next_due(all_lanes()).await.unwrap() == Some(Duration::ZERO)).then_some(());
+    eventually(WITHIN, "they are due", due).await;
+    let claimed = |tasks: Vec<ClaimedTask>| {
+        let mut claimed: Vec<_> =
+            tasks.into_iter().map(|task| (task.claim.task, task.is_pinned, task.is_lost)).collect();
+        claimed.sort_unstable();
+        claimed
+    };
+    let ours = claimed(claim(&*store, OURS, Duty::Poll, LONG).await);
+    assert_eq!(ours, [(id(1), true, false), (id(4), false, false)]);
+    // Nobody else comes for what is pinned, so that it need not be overdue.
+    let overdue = ClaimTasks { overdue: LONG, ..wanted(THEIRS, Duty::Poll, LONG) };
+    let theirs = store.claim_due(overdue).await.unwrap();
+    store.release(theirs.iter().map(|task| task.claim.clone()).collect(), Duration::ZERO).await.unwrap();
+    assert_eq!(claimed(theirs), [(id(2), true, false), (id(3), true, false)]);
+    eventually(WITHIN, "they are due again", due).await;
+    assert_eq!(claim(&*store, OURS, Duty::Poll, LONG).await, []);
+    assert_eq!(store.request_cancel(id(2), None).await.unwrap(), CancelRequested::Requested);
+    assert_eq!(claim(&*store, OURS, Duty::Cancel, LONG).await, [], "nor is it cancelled elsewhere");
+
+    store.end(THEIRS.into()).await.unwrap();
+    assert_eq!(store.forget_replicas(LONG).await.unwrap(), 0);
+    assert_eq!(claimed(claim(&*store, OURS, Duty::Cancel, LONG).await), [(id(2), true, true)]);
+    assert_eq!(store.forget_replicas(Duration::ZERO).await.unwrap(), 1);
+    assert_eq!(claimed(claim(&*store, OURS, Duty::Poll, LONG).await), [(id(3), true, true)], "nor is it on record");
 }

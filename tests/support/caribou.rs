@@ -31,6 +31,7 @@ pub struct Setup {
     settings: Option<String>,
     variables: Vec<(String, String)>,
     client: Option<reqwest::Client>,
+    program: Option<PathBuf>,
     home: Home,
 }
 
@@ -75,6 +76,13 @@ impl Setup {
         self
     }
 
+    /// Runs this build of Caribou instead of the one that was built with the tests.
+    #[must_use]
+    pub fn program(mut self, path: PathBuf) -> Self {
+        self.program = Some(path);
+        self
+    }
+
     /// The test's folder, to put more into it before the start.
     pub fn home(&self) -> &Home {
         &self.home
@@ -87,7 +95,7 @@ impl Setup {
             extensions["mcpInterceptors"] = self.interceptors.clone();
         }
         let extensions = self.home.write("extensions_config.json", &extensions.to_string());
-        let mut command = Command::new(binary("caribou-under-test"));
+        let mut command = Command::new(self.program.clone().unwrap_or_else(|| binary("caribou-under-test")));
         for (name, _) in std::env::vars() {
             // The developer's own settings must not reach the test.
             if name.starts_with("CARIBOU_") || name.starts_with("DEER_FLOW_") || name.starts_with("OTEL_") {

@@ -7,6 +7,7 @@
 pub mod answer;
 pub mod caribou;
 pub mod certificates;
+pub mod event_receiver;
 pub mod eventually;
 pub mod fake;
 pub mod home;
@@ -14,14 +15,18 @@ pub mod network;
 pub mod postgres;
 pub mod process;
 pub mod redis;
+pub mod seeded;
 pub mod servers;
+pub mod task_server;
 pub mod third_party;
 
 pub use answer::Answer;
 pub use caribou::{Caribou, Setup};
 pub use certificates::{Authority, Certificate};
+pub use event_receiver::EventReceiver;
 pub use eventually::eventually;
 pub use fake::{HttpFake, Script, StdioFake, TokenFake};
 pub use home::Home;
 pub use postgres::Postgres;
 pub use redis::Redis;
+pub use task_server::TaskServer;

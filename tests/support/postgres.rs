@@ -14,6 +14,9 @@ use crate::{Home, eventually, network};
 /// How long a start may take on a loaded machine.
 const START: Duration = Duration::from_secs(60);
 
+/// What a test does without, since its data is gone with it anyway.
+const FAST: [&str; 3] = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
+
 /// A running PostgreSQL with a superuser `postgres` that needs no password.
 #[derive(Debug)]
 pub struct Postgres {
@@ -25,6 +28,15 @@ pub struct Postgres {
 impl Postgres {
     /// Makes a cluster and starts it.
     pub async fn start() -> Self {
+        Self::start_with(&FAST).await
+    }
+
+    /// The same as an operator of a large one runs it, with all that durability costs: for measurements.
+    pub async fn start_durable() -> Self {
+        Self::start_with(&["shared_buffers=512MB"]).await
+    }
+
+    async fn start_with(settings: &[&str]) -> Self {
         let programs = folder_with(&["initdb", "postgres"]);
         let home = Home::new();
         let data = home.join("data");
@@ -37,20 +49,19 @@ impl Postgres {
             .expect("initdb can be run");
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
         let port = network::free_port();
-        let process = Self::launch(&home, programs.join("postgres"), port);
+        let process = Self::launch(&home, programs.join("postgres"), port, settings);
         let mut postgres = Self { port, process, home };
         eventually(START, "PostgreSQL answers", async || postgres.look().await).await;
         postgres
     }
 
-    fn launch(home: &Home, program: PathBuf, port: u16) -> Running {
+    fn launch(home: &Home, program: PathBuf, port: u16, settings: &[&str]) -> Running {
         let log = File::create(home.join("postgres.log")).expect("a log can be written");
         let mut command = unprivileged(program);
         command.arg("-D").arg(home.join("data")).arg("-k").arg(home.path()).arg("-p").arg(port.to_string());
         // Statements of ours are longer than what it tells of them by default.
         let whole = "track_activity_query_size=16384";
-        let fast = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
-        for setting in fast.into_iter().chain(["listen_addresses=127.0.0.1", whole]) {
+        for setting in settings.iter().copied().chain(["listen_addresses=127.0.0.1", whole]) {
             command.args(["-c", setting]);
         }
         let log_too = log.try_clone().expect("a descriptor can be doubled");
@@ -59,9 +70,13 @@ impl Postgres {
     }
 
     async fn look(&mut self) -> Option<()> {
-        let log = || std::fs::read_to_string(self.home.join("postgres.log")).unwrap_or_default();
-        assert!(!self.process.has_ended(), "PostgreSQL ended: {}", log());
+        assert!(!self.process.has_ended(), "PostgreSQL ended: {}", self.log());
         self.ask("SELECT 1").await.is_ok().then_some(())
+    }
+
+    /// What it wrote to its log so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.home.join("postgres.log")).unwrap_or_default()
     }
 
     /// Where it listens.

@@ -126,6 +126,37 @@ pub const TOKEN_REQUEST: Duration = Duration::from_secs(120);
 /// a second, however many callers there are.
 pub const TOKEN_RETRY: Duration = Duration::from_secs(1);
 
+/// How long nobody else may present the refresh token of somebody who does (contract 7.5, lease).
+pub const CHAIN_LEASE: Duration = Duration::from_secs(30);
+
+/// How often that lease is renewed while the request runs: twice more before it ends.
+pub const CHAIN_RENEW: Duration = Duration::from_secs(10);
+
+/// A lease is not acted under for its last part: between the look at the clock and the first byte something may pause.
+pub const CHAIN_MARGIN: Duration = Duration::from_secs(5);
+
+/// A presentation that nobody settled is called unknown this long before it is acted upon: whoever has its successor
+/// and could not store it tries every few seconds.
+pub const CHAIN_LAST_WORD: Duration = Duration::from_secs(10);
+
+/// How often a chain is looked at while a peer refreshes it and nobody tells that it has (durability.md 3.3, R6).
+pub const CHAIN_LOOK: Duration = Duration::from_millis(250);
+
+/// How long somebody waits for the token of one refresh: what it takes a peer to be over, and a presentation after it.
+pub const TOKEN_WAIT: Duration = Duration::from_secs(300);
+
+/// The pauses between attempts to store tokens that came and are not stored.
+pub const CHAIN_STORE_RETRY: Duration = Duration::from_secs(2);
+
+/// How long a replica that stops waits for refreshes under way, and for what they brought to be stored.
+pub const CHAIN_STOP: Duration = Duration::from_secs(20);
+
+/// A background refresh that came to nothing is tried again after this.
+pub const REFRESH_AHEAD_AGAIN: Duration = Duration::from_secs(5);
+
+/// What is stored of the reason why a refresh failed.
+pub const MAX_CHAIN_ERROR_BYTES: usize = 500;
+
 /// Callers of one connection that wait for its token: every call in flight, and every stream of its sessions.
 pub const MAX_WAITING_FOR_TOKEN: usize = 16_384;
 
@@ -264,6 +295,9 @@ pub const PEER_LOOK: Duration = Duration::from_secs(1);
 /// How soon a lease that could not be renewed is asked for again: several times within its margin.
 pub const LEASE_RETRY: Duration = Duration::from_secs(1);
 
+/// How long the record of a replica is kept after its end: whatever it held was taken back within seconds.
+pub const REPLICA_RETENTION: Duration = Duration::from_secs(24 * 3_600);
+
 /// The longest that a claim of anybody holds: the largest `mcp_tasks.lease_seconds`.
 pub const LONGEST_CLAIM: Duration = Duration::from_secs(3_600);
 
@@ -282,8 +316,13 @@ pub const TASK_OVERDUE: Duration = Duration::from_secs(2);
 /// How long it is tried to store what an attempt brought; after that its claim expires.
 pub const TASK_SETTLE: Duration = Duration::from_secs(5);
 
-/// How long attempts under way may go on when a replica stops; then they are given back.
+/// How long whoever works on tasks may take to stop. A store that does not answer must not use up the time in which
+/// sessions close and what happened is put on record.
 pub const TASK_STOP: Duration = Duration::from_secs(5);
+
+/// The end of it, in which attempts that are still under way are given back. What cannot be given back becomes due when
+/// its claim expires.
+pub const TASK_GIVE_BACK: Duration = Duration::from_secs(1);
 
 /// Unchanged polls that are stored in one statement: beyond some ten it gets longer, but hardly cheaper (durability.md
 /// 1.2).
@@ -293,7 +332,12 @@ pub const TASK_BATCH: usize = 64;
 pub const TASK_LINGER: Duration = Duration::from_millis(20);
 
 /// Attempts at the same time for tasks of one server (durability.md 1.10).
-pub const TASKS_PER_SERVER: usize = 4;
+pub const TASKS_PER_SERVER: u32 = 4;
+
+/// How long a session is kept for a task beyond the time at which it was to be asked about next: as long as anybody's
+/// claim, so that a store that is away for a while costs no task its session. A task that nobody asks about for longer
+/// was deleted.
+pub const TASK_SESSION: Duration = LONGEST_CLAIM;
 
 /// How long a task is kept after its end: long enough for whoever comes back from a holiday.
 pub const TASK_RETENTION: Duration = Duration::from_secs(30 * 24 * 3_600);
@@ -324,3 +368,18 @@ pub const TASK_STREAM_AGE: Duration = Duration::from_secs(3_600);
 
 /// Streams of task events that are open in one replica: each reads the record once a second.
 pub const MAX_TASK_STREAMS: usize = 256;
+
+/// Watchers that acknowledge, at one replica: a platform has one or two for each of its own replicas.
+pub const MAX_TASK_WATCHERS: usize = 64;
+
+/// Events that a watcher has at most before it has acknowledged one, unless it says another number.
+pub const TASK_WATCH_WINDOW: usize = 16;
+
+/// The most that it may say: each holds a claim that is renewed by nobody.
+pub const MAX_TASK_WATCH_WINDOW: usize = 256;
+
+/// Acknowledgements that came late and are kept for the next attempt; losing one costs only another attempt.
+pub const MAX_LATE_ANSWERS: usize = 1_024;
+
+/// How long a watcher that is let go may take to acknowledge what it has.
+pub const TASK_WATCH_LEAVE: Duration = Duration::from_secs(5);

@@ -14,7 +14,8 @@ const fn invariant(id: &'static str, sentence: &'static str) -> Invariant {
 }
 
 /// What holds in this tree today. A promise enters with the code that keeps it.
-pub const INVARIANTS: [Invariant; 13] = [
+pub const INVARIANTS: [Invariant; 18] = [
+    invariant("L1", "a standing owner acts only inside its replica's trust window"),
     invariant("L2", "an epoch only grows"),
     invariant(
         "C1",
@@ -26,9 +27,23 @@ pub const INVARIANTS: [Invariant; 13] = [
     invariant("S3", "live intervals of children of one session key are disjoint"),
     invariant("S4", "only the very session that failed can be evicted for the failure"),
     invariant("P1", "what one principal made cannot be used, seen or answered by another"),
+    invariant(
+        "T1",
+        "the intent is stored before the remote is asked; no caller hears of a task before its handle is stored",
+    ),
     invariant("T2", "a terminal status never changes"),
     invariant("T3", "a status change and its event commit together"),
     invariant("T4", "every unfinished task has a due work row; none is lost"),
+    invariant(
+        "N1",
+        "an event is delivered at least once, in order per task, one key until a run is *known* to have failed; delivered = \
+         its run succeeded",
+    ),
+    invariant("O1", "presentations of one refresh token never overlap"),
+    invariant(
+        "O2",
+        "whoever begins a refresh knows whether an earlier one may have spent the token; a received successor is never lost",
+    ),
     invariant("O3", "no secret is printable; a ciphertext moved to another row or column is refused"),
     invariant("B1", "every queue, map and wait is bounded; refusal comes within 50 ms"),
     invariant("W1", "what we do not understand passes unchanged"),

@@ -18,6 +18,7 @@ use tower::ServiceExt;
 use uuid::Uuid;
 
 use crate::patient::Patient;
+use crate::server::is_conversation;
 use crate::status;
 
 /// The metadatum that names a request, in both directions.
@@ -31,6 +32,8 @@ pub(crate) async fn envelope(
 ) -> Result<Response<Body>, Infallible> {
     let id = request_id(request.headers());
     request.extensions_mut().insert(id.clone());
+    // What a watcher says may come hours later; keep-alives tell whether it lives.
+    let patience = (!is_conversation(request.uri().path())).then_some(patience);
     let request = request.map(|body| Patient::new(body, patience));
     let ran = AssertUnwindSafe(routes.oneshot(request)).catch_unwind().await;
     let mut response = match ran {

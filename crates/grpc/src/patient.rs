@@ -20,14 +20,15 @@ use crate::status;
 /// A body that must have ended some time after it first kept somebody waiting.
 pub(crate) struct Patient<B> {
     body: B,
-    patience: Duration,
+    /// `None` = it may take as long as it likes.
+    patience: Option<Duration>,
     /// Set when the first frame is waited for.
     late: Option<Pin<Box<Sleep>>>,
 }
 
 impl<B> Patient<B> {
-    /// Waits for `body` for at most `patience`.
-    pub(crate) fn new(body: B, patience: Duration) -> Self {
+    /// Waits for `body` for at most `patience`; `None` = as long as it takes.
+    pub(crate) fn new(body: B, patience: Option<Duration>) -> Self {
         Self { body, patience, late: None }
     }
 }
@@ -48,6 +49,7 @@ where
         if let Poll::Ready(frame) = Pin::new(body).poll_frame(context) {
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
+        let Some(patience) = patience else { return Poll::Pending };
         let late = late.get_or_insert_with(|| Box::pin(tokio::time::sleep(*patience)));
         ready!(late.as_mut().poll(context));
         let detail = format!("the message did not arrive within {} s", patience.as_secs_f64());
@@ -89,9 +91,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_conversation_may_be_silent_for_hours() {
+        let mut body = Patient::new(Endless { frames: 0 }, None);
+        let silence = poll_fn(|context| Pin::new(&mut body).poll_frame(context));
+        assert!(tokio::time::timeout(Duration::from_secs(10_000), silence).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_message_that_never_ends_is_given_up() {
         let began = tokio::time::Instant::now();
-        let mut body = Patient::new(Endless { frames: 2 }, Duration::from_secs(30));
+        let mut body = Patient::new(Endless { frames: 2 }, Some(Duration::from_secs(30)));
         let mut next = async || poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
         assert!(next().await.unwrap().is_ok() && next().await.unwrap().is_ok());
         assert_eq!(began.elapsed(), Duration::ZERO);

@@ -177,7 +177,7 @@ fn refuse_without_tokens(opening: &Opening) -> Result<(), OpenError> {
 
 #[cfg(test)]
 mod tests {
-    use caribou_core::config::{OAuth, OAuthGrant, ServerConfig};
+    use caribou_core::config::{OAuth, OAuthGrant, ServerConfig, UnknownOutcome};
     use caribou_ports::mcp::Credentials;
 
     use super::*;
@@ -219,6 +219,8 @@ mod tests {
             default_token_type: "Bearer".to_owned(),
             refresh_skew: Duration::from_secs(60),
             extra_token_params: Vec::new(),
+            reuse_leeway: Duration::ZERO,
+            unknown_outcome: UnknownOutcome::default(),
         });
         let refused = upstreams().open(request(server.clone(), None)).await.err().expect("refused");
         assert!(matches!(&refused, OpenError::Denied(why) if why.contains("oauth")), "{refused}");

@@ -36,7 +36,7 @@ pub(crate) enum Listeners<'a> {
 impl ServerAsks {
     /// For `server`, as its profile declares.
     pub(crate) fn new(server: &ServerConfig, events: EventSink) -> Self {
-        let declares_elicitation = server.client_capabilities.contains_key("elicitation");
+        let declares_elicitation = server.profile().contains_key("elicitation");
         Self { server: server.name.as_str().into(), declares_elicitation, events, questions: Arc::default() }
     }
 
@@ -129,8 +129,14 @@ impl Listeners<'_> {
 mod tests {
     use std::sync::Mutex;
 
+    use caribou_core::task::NativeTasks;
+
     use super::*;
     use crate::scripted::stdio_server;
+
+    fn without_tasks() -> ServerConfig {
+        ServerConfig { native_tasks: NativeTasks::Off, ..stdio_server(&["x"]) }
+    }
 
     fn answered(asks: &ServerAsks, method: &str) -> String {
         let id: &RawValue = serde_json::from_str("\"q-1\"").expect("valid JSON");
@@ -139,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_ping_is_answered_and_what_is_not_offered_is_refused() {
-        let asks = ServerAsks::new(&stdio_server(&["x"]), Arc::new(|_| {}));
+        let asks = ServerAsks::new(&without_tasks(), Arc::new(|_| {}));
         assert_eq!(answered(&asks, "ping"), r#"{"jsonrpc":"2.0","id":"q-1","result":{}}"#);
         for method in ["sampling/createMessage", "roots/list", "elicitation/create", "x/unknown"] {
             assert!(answered(&asks, method).contains(r#""error":{"code":-32601,"#), "{method}");
@@ -148,8 +154,7 @@ mod tests {
 
     #[test]
     fn an_elicitation_that_was_declared_is_declined() {
-        let mut server = stdio_server(&["x"]);
-        server.client_capabilities.insert("elicitation".to_owned(), serde_json::json!({}));
+        let server = stdio_server(&["x"]);
         let asks = ServerAsks::new(&server, Arc::new(|_| {}));
         assert!(answered(&asks, "elicitation/create").ends_with(r#""result":{"action":"decline"}}"#));
     }
@@ -157,7 +162,7 @@ mod tests {
     #[test]
     fn an_elicitation_of_a_task_is_kept_where_it_was_declared() {
         // mcp.md §9.1, input.
-        let mut server = stdio_server(&["x"]);
+        let mut server = without_tasks();
         let related = r#"{"message":"?","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}"#;
         let asked = |server: &ServerConfig, method: &str| {
             let asks = ServerAsks::new(server, Arc::new(|_| {}));
@@ -166,7 +171,7 @@ mod tests {
             (answer.is_some(), asks.questions().of("t1").len())
         };
         assert_eq!(asked(&server, "elicitation/create"), (true, 0), "refused");
-        server.client_capabilities.insert("elicitation".to_owned(), serde_json::json!({}));
+        server.native_tasks = NativeTasks::Auto;
         assert_eq!(asked(&server, "elicitation/create"), (false, 1));
         assert_eq!(asked(&server, "sampling/createMessage"), (true, 0), "not offered");
     }

@@ -52,7 +52,10 @@ impl ChannelSession {
         let Opened { channel, facts } = opened;
         let (protocol_meta, tasks_meta) = match facts.era {
             Era::Legacy => (Vec::new(), Vec::new()),
-            Era::Modern => (stateless::protocol_meta(&opening.server), stateless::tasks_meta(&opening.server)),
+            Era::Modern => {
+                let capabilities = facts.capabilities.as_deref();
+                (stateless::protocol_meta(&opening.server), stateless::tasks_meta(&opening.server, capabilities))
+            }
         };
         let over = CancellationToken::new();
         Self {

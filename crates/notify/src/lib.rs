@@ -42,7 +42,6 @@
 //! `interrupted`, `cancelled` have failed, and the event is told again under a new id; 404 and 410 mean that there is no
 //! such run.
 
-mod agent_message;
 mod log;
 mod look_up;
 mod payload;
@@ -51,7 +50,6 @@ mod signature;
 mod timestamp;
 mod webhook;
 
-pub use agent_message::agent_message;
 pub use log::LogSink;
 pub use look_up::{LookUpUrl, NotALookUpUrl};
 pub use signature::{NotASecret, WebhookSecret};

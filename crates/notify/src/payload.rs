@@ -1,11 +1,10 @@
 //! What a webhook is sent. The same words each time for one key: a receiver may compare them.
 
-use caribou_core::notification::Key;
+use caribou_core::notification::{Key, agent_message};
 use caribou_ports::event_sink::Told;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::agent_message::agent_message;
 use crate::timestamp::rfc3339;
 
 #[derive(Serialize)]

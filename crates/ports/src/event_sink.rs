@@ -5,7 +5,7 @@
 //! its future is always allowed: the same launch is made again later, under the same key.
 
 use caribou_core::ids::{Scope, ServerName};
-use caribou_core::notification::{Happened, Key, Sink};
+use caribou_core::notification::{Audience, Happened, Key, Sink};
 
 use crate::BoxFuture;
 
@@ -14,11 +14,27 @@ pub trait EventSink: Send + Sync + 'static {
     /// Which one it is, in the record of each delivery.
     fn sink(&self) -> Sink;
 
+    /// What it would take now. Asked before anything is claimed for it; must not block. A sink that never knows says
+    /// [`Room::Any`], and hears of everything.
+    fn room(&self) -> Room {
+        Room::Any
+    }
+
     /// Tells one event. Whoever has been told under this key before has the run it launched then, and answers with it.
     fn launch<'a>(&'a self, told: &'a Told) -> BoxFuture<'a, Launched>;
 
     /// How the run is that a launch was answered with. Without effects.
     fn look_up<'a>(&'a self, told: &'a Told, run_id: &'a str) -> BoxFuture<'a, Run>;
+}
+
+/// What a sink would take at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// As much as is told at once, whosever it is.
+    Any,
+    /// At most so many launches and look-ups at the same time, those under way counted; further ones only about tasks of
+    /// these users.
+    For(usize, Audience),
 }
 
 /// One event of one task, for one launch.
@@ -56,6 +72,8 @@ pub enum Launched {
     Refused(String),
     /// Nobody knows whether it has it.
     Unclear(String),
+    /// Nobody was there, and nothing was sent.
+    NobodyThere,
 }
 
 /// How a run is.
@@ -71,6 +89,8 @@ pub enum Run {
     NotFound,
     /// The receiver did not say.
     Error(String),
+    /// Nobody was there to be asked.
+    NobodyThere,
 }
 
 impl From<Launched> for Happened {
@@ -83,6 +103,7 @@ impl From<Launched> for Happened {
             Launched::Gone(why) => Self::Gone(why),
             Launched::Refused(why) => Self::Refused(why),
             Launched::Unclear(why) => Self::Unclear(why),
+            Launched::NobodyThere => Self::NobodyThere,
         }
     }
 }
@@ -96,6 +117,7 @@ impl From<Run> for Happened {
             Run::Failed(why) => Self::Failed(why),
             Run::NotFound => Self::Failed("the receiver knows of no such run".to_owned()),
             Run::Error(why) => Self::NotLookedUp(why),
+            Run::NobodyThere => Self::NobodyThere,
         }
     }
 }

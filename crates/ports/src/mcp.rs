@@ -332,6 +332,9 @@ pub enum CallError {
     /// The server answered with something that is not an answer.
     #[error("{0}")]
     Malformed(String),
+    /// The answer came and cannot be read, by anybody: it is not UTF-8, or not JSON.
+    #[error("{0}")]
+    Unreadable(String),
     /// The answer is larger than the bound; nothing of it is passed on.
     #[error("the answer is larger than {limit} bytes and was refused; raise `max_tool_result_bytes` of this server")]
     TooLarge {
@@ -344,7 +347,7 @@ impl CallError {
     /// The word a caller branches on.
     pub fn code(&self) -> Code {
         match self {
-            Self::Rpc { .. } | Self::Malformed(_) | Self::TooLarge { .. } => Code::UpstreamError,
+            Self::Rpc { .. } | Self::Malformed(_) | Self::Unreadable(_) | Self::TooLarge { .. } => Code::UpstreamError,
             Self::Disconnected { sent: true, .. } | Self::StreamEnded(_) => Code::OutcomeUnknown,
             Self::Disconnected { sent: false, .. } => Code::SessionEnded,
             Self::NotSent(_) => Code::Unavailable,

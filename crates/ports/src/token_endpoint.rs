@@ -22,7 +22,13 @@ pub struct TokenRequest {
     pub refresh_token: Option<Secret>,
     /// Whether the addresses of a person's own definition are guarded: no private networks (architecture.md §9).
     pub guarded: bool,
+    /// Asked directly before the first byte of the form leaves: whether the refresh token may still be presented. A no
+    /// means that nothing was sent. `None` = it may (durability.md 3.3, R1).
+    pub still_held: Option<StillHeld>,
 }
+
+/// Tells whether a presentation is still its holder's to make; asks nobody.
+pub type StillHeld = std::sync::Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// A complete and successful answer, read by the rules of contract 7.2.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,9 +56,15 @@ pub enum TokenRequestError {
         /// For people.
         message: String,
     },
-    /// A complete, successful answer that holds no usable token: `token_field` missing, an illegal value.
-    #[error("{0}")]
-    Unusable(String),
+    /// A complete, successful answer that holds no usable token: `token_field` missing, an illegal value. The successor
+    /// of the refresh token is kept all the same: the one presented may be spent.
+    #[error("{message}")]
+    Unusable {
+        /// For people.
+        message: String,
+        /// The successor, if the provider gave one.
+        refresh_token: Option<Secret>,
+    },
     /// The request may have been processed and its answer is lost.
     #[error("{0}")]
     Unknown(String),

@@ -10,5 +10,16 @@ pub mod v1 {
     tonic::include_proto!("caribou.v1");
 }
 
-/// All descriptors, for reflection.
+/// What replicas ask of one another, `proto/caribou/peer/v1`.
+pub mod peer {
+    /// The first version.
+    pub mod v1 {
+        tonic::include_proto!("caribou.peer.v1");
+    }
+}
+
+/// An instant, as messages hold it.
+pub use prost_types::Timestamp;
+
+/// The descriptors of the public API, for reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = tonic::include_file_descriptor_set!("caribou");

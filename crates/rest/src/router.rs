@@ -5,10 +5,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
-use caribou_core::bounds::MAX_TASK_STREAMS;
 use caribou_core::failure::Code;
 use caribou_runtime::Runtime;
-use tokio::sync::Semaphore;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -18,8 +16,8 @@ use crate::openapi::{Document, ask_for_callers};
 use crate::options::RestOptions;
 use crate::problem::Problem;
 use crate::routes::{
-    audit, cache, config, connections, features, health, metrics, openapi, prompt_section, servers, sessions, tasks,
-    threads, tools,
+    audit, cache, config, connections, features, health, metrics, oauth, openapi, prompt_section, servers, sessions,
+    tasks, threads, tools,
 };
 
 /// What every route may use.
@@ -27,15 +25,12 @@ pub(crate) struct Replica {
     pub(crate) runtime: Runtime,
     pub(crate) options: RestOptions,
     pub(crate) document: utoipa::openapi::OpenApi,
-    /// Places for streams of task events.
-    pub(crate) event_streams: Arc<Semaphore>,
 }
 
 /// All routes over the verbs of `runtime`.
 pub fn router(runtime: Runtime, options: RestOptions) -> Router {
     let (routes, document) = documented_routes().split_for_parts();
-    let replica =
-        Arc::new(Replica { runtime, options, document, event_streams: Arc::new(Semaphore::new(MAX_TASK_STREAMS)) });
+    let replica = Arc::new(Replica { runtime, options, document });
     routes
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
@@ -79,6 +74,9 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Arc<Replica>> {
         .routes(routes!(tasks::redeliver::redeliver))
         .routes(routes!(features::read::read_features))
         .routes(routes!(audit::read::read_audit))
+        .routes(routes!(oauth::list::list_chains))
+        .routes(routes!(oauth::refresh::refresh_chain))
+        .routes(routes!(oauth::forget::forget_chain))
         .routes(routes!(health::live::live))
         .routes(routes!(health::ready::ready))
         .routes(routes!(metrics::read::read_metrics))

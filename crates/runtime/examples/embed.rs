@@ -45,6 +45,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 run_id: None,
                 tool_call_id: None,
                 scope: Scope::new(Some("ann"), Some(thread)),
+                task: false,
                 timeout: None,
                 progress: None,
                 shape: Shape::Raw,

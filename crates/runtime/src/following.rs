@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use caribou_core::holding::{LeaseProfile, LifeOver};
+use caribou_ports::event_sink::EventSink as _;
 use futures::future::{join, join_all};
 use opentelemetry::metrics::Meter;
 
 use crate::membership::{Keeper, Membership, MembershipMessage, PeerView};
 use crate::notifier::{self, Notifier};
-use crate::poller::{Desk, DeskParts, Group, Poller, PollerOptions};
+use crate::poller::{Desk, DeskParts, Group, Poller};
 use crate::roles::Role;
 use crate::start::Runtime;
 use crate::tasks::TaskRoad;
@@ -38,7 +39,6 @@ impl Following {
             limits: road.limits,
             sinks: road.sinks(),
             configurations: configurations.clone(),
-            options: PollerOptions::default(),
         };
         let desk = Desk::open(parts, meter);
         let notifiers = road.sinks.iter().map(|sink| {
@@ -46,6 +46,9 @@ impl Following {
             let (boot, limits) = (road.boot.clone(), road.limits);
             let desk = notifier::Desk::new(notifier::DeskParts { store, sink, membership, boot, limits }, meter);
             let notifier = desk.notifier().clone();
+            if let Some(watchers) = road.watchers.as_ref().filter(|watchers| watchers.sink() == desk.to()) {
+                watchers.wake(notifier.clone());
+            }
             (notifier::Group { desk }, notifier)
         });
         let notifiers = notifiers.collect();

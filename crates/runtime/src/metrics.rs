@@ -25,6 +25,9 @@ pub(crate) struct Metrics {
     reaped: Counter<u64>,
     oddities: Counter<u64>,
     oauth_refreshes: Counter<u64>,
+    oauth_waits: Counter<u64>,
+    oauth_unknown: Counter<u64>,
+    oauth_unsaved: Counter<u64>,
     config_stale: Gauge<u64>,
 }
 
@@ -60,6 +63,18 @@ impl Metrics {
             oauth_refreshes: meter
                 .u64_counter("caribou_oauth_refreshes")
                 .with_description("Token requests by outcome: given, not_sent, refused, unusable, unknown")
+                .build(),
+            oauth_waits: meter
+                .u64_counter("caribou_oauth_waits")
+                .with_description("Times a token was waited for because another replica refreshed it")
+                .build(),
+            oauth_unknown: meter
+                .u64_counter("caribou_oauth_unknown")
+                .with_description("Presentations of a refresh token of which nobody knows what became")
+                .build(),
+            oauth_unsaved: meter
+                .u64_counter("caribou_oauth_unsaved")
+                .with_description("Times new tokens came and could not be stored at once")
                 .build(),
             config_stale: meter
                 .u64_gauge("caribou_config_stale")
@@ -103,6 +118,18 @@ impl Metrics {
     pub(crate) fn refreshed(&self, server: &ServerName, outcome: &'static str) {
         let server = KeyValue::new("server", label(server));
         self.oauth_refreshes.add(1, &[server, KeyValue::new("outcome", outcome)]);
+    }
+
+    pub(crate) fn token_awaited(&self, server: &ServerName) {
+        self.oauth_waits.add(1, &[KeyValue::new("server", label(server))]);
+    }
+
+    pub(crate) fn presentation_unknown(&self, server: &ServerName) {
+        self.oauth_unknown.add(1, &[KeyValue::new("server", label(server))]);
+    }
+
+    pub(crate) fn tokens_unsaved(&self, server: &ServerName) {
+        self.oauth_unsaved.add(1, &[KeyValue::new("server", label(server))]);
     }
 
     pub(crate) fn config_stale(&self, stale: bool) {

@@ -14,6 +14,7 @@ use caribou_ports::vault::Vault;
 use caribou_ports::workspace::ThreadFolders;
 
 use crate::config::Configuration;
+use crate::oauth::StoredChains;
 
 /// What a replica reaches the world by.
 #[derive(Clone)]
@@ -30,6 +31,9 @@ pub struct Outside {
     pub authenticator: Option<Arc<dyn Authenticator>>,
     /// Asks token endpoints; `None` = servers with OAuth are refused.
     pub token_endpoint: Option<Arc<dyn TokenEndpoint>>,
+    /// Where chains of refresh tokens are kept, for all replicas; `None` = this process keeps them, for as long as it
+    /// lives.
+    pub oauth_chains: Option<StoredChains>,
     /// Makes the interceptors of `mcpInterceptors`; `None` = servers are refused while there are any.
     pub interceptors: Option<Arc<dyn Interceptors>>,
     /// Where calls are put on record; `None` = nowhere.
@@ -49,6 +53,8 @@ pub struct DurableTasks {
     pub drivers: Vec<Arc<dyn TaskDriver>>,
     /// Where events that ask for attention go.
     pub sinks: Vec<Arc<dyn EventSink>>,
+    /// Whether they go to whoever watches, too ([`crate::Runtime::watch_tasks`]).
+    pub is_watched: bool,
 }
 
 /// Where personal connections are kept, and what encrypts them.
@@ -74,6 +80,7 @@ impl<C: Connector> From<Arc<C>> for Outside {
             promotions: None,
             authenticator: None,
             token_endpoint: None,
+            oauth_chains: None,
             interceptors: None,
             audit: None,
             personal: None,

@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::audit::AuditLog;
 use crate::catalog::{Catalog, CatalogActor, DirtyLists, Published};
-use crate::config::{ConfigurationActor, ConfigurationDesk, Configured, InForce};
+use crate::config::{Configuration, ConfigurationActor, ConfigurationDesk, ConfigurationMessage, Configured, InForce};
 use crate::error::VerbError;
 use crate::following::Following;
 use crate::gate::Gate;
@@ -77,6 +77,16 @@ fn catalog(
     (Catalog { role, published, dirty, options: options.clone(), configuration }, actor)
 }
 
+/// Who follows the configuration, and the role it fills.
+fn configuration_actor(
+    (configuration, desk): (Configuration, ConfigurationDesk),
+    (in_force, router, catalog, chains): (InForce, Router, Catalog, Chains),
+    frozen: Option<Frozen>,
+) -> (ConfigurationActor, Role<ConfigurationMessage>) {
+    let (stale, pending) = (desk.stale, desk.pending);
+    (ConfigurationActor { configuration, in_force, router, catalog, chains, stale, frozen, pending }, desk.role)
+}
+
 /// Starts the roles; ending what this answers with ends them all.
 async fn root(roles: Roles) -> Result<ActorRef<()>, VerbError> {
     let started = Actor::spawn(None, Root, roles).await;
@@ -103,6 +113,8 @@ pub struct Runtime {
     pub(crate) tasks: Option<Arc<TaskRoad>>,
     /// Who follows them.
     pub(crate) following: Option<Following>,
+    /// The access tokens of servers.
+    pub(crate) chains: Chains,
     /// Calls in flight: taken before anything is sent anywhere, since mailboxes have no bound of their own.
     pub(crate) calls: Arc<Semaphore>,
     root: ActorRef<()>,
@@ -135,7 +147,7 @@ impl Runtime {
         let followed = outside.configuration.as_ref().map(|configuration| &configuration.document.interceptors);
         let in_force = in_force(servers, followed.unwrap_or(&options.interceptors).clone());
         let router = router(&options)?;
-        let chains = Chains::new(outside.token_endpoint.clone(), metrics.clone());
+        let chains = Chains::new(&outside, boot.clone(), metrics.clone());
         let registry = Registry {
             options: options.clone(),
             outside: outside.clone(),
@@ -152,11 +164,9 @@ impl Runtime {
         let interception = Interception { makers: outside.interceptors.clone(), in_force: in_force.clone() };
         let (catalog, catalog_actor) = catalog(&options, dirty, configuration.clone(), router.clone(), interception);
         let frozen = outside.tasks.is_some().then(|| Frozen::of(&in_force.entries(), &in_force.get().interceptors));
-        let configuration_actor = outside.configuration.zip(configuration.clone()).map(|(configuration, desk)| {
-            let (in_force, router, catalog) = (in_force.clone(), router.clone(), catalog.clone());
-            let (frozen, stale, pending) = (frozen.clone(), desk.stale, desk.pending);
-            (ConfigurationActor { configuration, in_force, router, catalog, stale, frozen, pending }, desk.role)
-        });
+        let around = (in_force.clone(), router.clone(), catalog.clone(), chains.clone());
+        let followed = outside.configuration.zip(configuration.clone());
+        let configuration_actor = followed.map(|followed| configuration_actor(followed, around, frozen.clone()));
         let (personal, folders) = (outside.personal, outside.folders);
         let tasks = outside.tasks.map(|tasks| {
             let around = (router.clone(), options.clone(), in_force.clone());
@@ -171,7 +181,7 @@ impl Runtime {
         };
         let root = root(roles).await?;
         chains.live_under(root.get_cell());
-        let users = personal.map(|personal| Users::new(personal, catalog_actor, &catalog, chains, &root));
+        let users = personal.map(|personal| Users::new(personal, catalog_actor, &catalog, chains.clone(), &root));
         tasks.iter().zip(&users).for_each(|(tasks, users)| tasks.serve(users));
         // From now on tasks are followed.
         let _ = root.cast(());
@@ -189,6 +199,7 @@ impl Runtime {
             tasks,
             following,
             calls: Arc::new(Semaphore::new(options.max_calls)),
+            chains,
             options,
             root,
         })
@@ -205,7 +216,7 @@ impl Runtime {
     }
 
     /// Closes every session, ends every actor and stores what is not on record yet. Resolves when nothing is left, or
-    /// when `SESSION_CLOSE` has passed twice, and `AUDIT_FLUSH`; what is not gone by then goes with its host.
+    /// when `SESSION_CLOSE` has passed twice, `CHAIN_STOP` and `AUDIT_FLUSH`; what is not gone by then goes with its host.
     pub async fn stop(&self) {
         // First: what is under way needs sessions.
         if let Some(following) = &self.following {
@@ -216,6 +227,7 @@ impl Runtime {
         if tokio::time::timeout(bounds::SESSION_CLOSE * 2, stopped).await.is_err() {
             tracing::warn!("some sessions did not close in time");
         }
+        self.chains.stop().await;
         self.root.stop(None);
         // Last: until now somebody may have ended.
         self.audit.stop().await;

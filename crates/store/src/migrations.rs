@@ -23,7 +23,7 @@ macro_rules! migrations {
 }
 
 /// All steps in their order.
-pub(crate) static MIGRATIONS: [Migration; 8] = migrations! {
+pub(crate) static MIGRATIONS: [Migration; 11] = migrations! {
     1 "0001_create_replica"
     2 "0002_create_promotion"
     3 "0003_create_api_key"
@@ -32,6 +32,9 @@ pub(crate) static MIGRATIONS: [Migration; 8] = migrations! {
     6 "0006_add_replica_lease"
     7 "0007_create_task"
     8 "0008_create_delivery"
+    9 "0009_add_pin"
+    10 "0010_create_oauth_chain"
+    11 "0011_create_session"
 };
 
 #[cfg(test)]

@@ -133,11 +133,12 @@ pub enum FileError {
 /// # Errors
 /// A file named by argument or variable does not exist, or the named project root is no directory.
 pub fn find(lookup: &Lookup<'_>) -> Result<Option<Found>, FileError> {
-    if let Some(path) = lookup.argument {
-        return named(lookup.cwd.join(path), PathChoice::Argument).map(Some);
-    }
-    if let Some((variable, path)) = lookup.variable(&FILE_VARIABLES) {
-        return named(path, PathChoice::Variable(variable)).map(Some);
+    if let Some(Found { path, chosen_by }) = lookup.named() {
+        return if path.exists() {
+            Ok(Some(Found { path, chosen_by }))
+        } else {
+            Err(FileError::Missing { path, chosen_by })
+        };
     }
     let root = lookup.project_root()?;
     let in_root = FILE_NAMES.map(|name| (root.join(name), PathChoice::ProjectRoot));
@@ -147,6 +148,17 @@ pub fn find(lookup: &Lookup<'_>) -> Result<Option<Found>, FileError> {
 }
 
 impl Lookup<'_> {
+    /// The file that somebody named, whether it is there or not.
+    pub(crate) fn named(&self) -> Option<Found> {
+        let argument = self.argument.map(|path| (self.cwd.join(path), PathChoice::Argument));
+        let variable = || {
+            let (name, path) = self.variable(&FILE_VARIABLES)?;
+            Some((path, PathChoice::Variable(name)))
+        };
+        let (path, chosen_by) = argument.or_else(variable)?;
+        Some(Found { path, chosen_by })
+    }
+
     /// The first of these variables that is set, with the path it holds.
     fn variable(&self, names: &[&'static str]) -> Option<(&'static str, PathBuf)> {
         names.iter().find_map(|name| {
@@ -163,10 +175,6 @@ impl Lookup<'_> {
             None => Ok(self.cwd.to_owned()),
         }
     }
-}
-
-fn named(path: PathBuf, chosen_by: PathChoice) -> Result<Found, FileError> {
-    if path.exists() { Ok(Found { path, chosen_by }) } else { Err(FileError::Missing { path, chosen_by }) }
 }
 
 /// Backend folder and repository root for each name; the project root may be either, since people start in both.

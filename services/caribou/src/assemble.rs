@@ -199,6 +199,7 @@ impl Replica {
         let authenticator = authenticator(settings, store.as_ref(), &way_out).await?;
         let audit = store.clone().filter(|_| settings.audit.enabled).map(|store| Arc::new(store) as Arc<dyn Audit>);
         let personal = credentials::personal(settings, store.as_ref(), &configuration.allowlist).await?;
+        let oauth_chains = credentials::oauth_chains(settings, store.as_ref()).await?;
         let servers = configuration.document.servers.clone();
         let configuration = Some(configuration);
         let outside = Outside {
@@ -208,6 +209,7 @@ impl Replica {
             authenticator,
             audit,
             token_endpoint: Some(TokenEndpoints::new(guarded, &way_out)?),
+            oauth_chains,
             interceptors: Some(Arc::new(interceptors(settings, &way_out)?)),
             personal,
             tasks: tasks::durable(settings, store.as_ref(), &way_out)?,

@@ -1,4 +1,4 @@
-//! The keys that encrypt what is stored, and what keeps personal connections (contract 7.7).
+//! The keys that encrypt what is stored, and what keeps personal connections and token chains (contract 7.7).
 //!
 //! Owns where the keys come from: the environment, else a file that a single instance makes for itself. Several
 //! instances never make one, since what one of them wrote the others could not read. An entry that is no key ends the
@@ -10,7 +10,7 @@ use anyhow::bail;
 use caribou_core::config::{Document, OAuthGrant};
 use caribou_core::launch::Allowlist;
 use caribou_oauth::{CREDENTIALS_KEY, Cipher, KeyRing, key_file};
-use caribou_runtime::Personal;
+use caribou_runtime::{ChainTimes, Personal, StoredChains};
 use caribou_store::{Location, SqlStore};
 
 use crate::settings::Settings;
@@ -58,6 +58,23 @@ pub(crate) async fn key_ring(settings: &Settings) -> anyhow::Result<Option<KeyRi
         tracing::warn!("{CREDENTIALS_KEY} is not set: this instance uses a key that no other one has");
     }
     Ok(Some(key_file(&settings.data_dir).await?))
+}
+
+/// What keeps chains of refresh tokens, for all replicas; `None` = each keeps its own in memory (contract 7.5).
+///
+/// # Errors
+/// As [`key_ring`].
+pub(crate) async fn oauth_chains(
+    settings: &Settings,
+    store: Option<&SqlStore>,
+) -> anyhow::Result<Option<StoredChains>> {
+    let Some(store) = store else { return Ok(None) };
+    let Some(ring) = key_ring(settings).await? else {
+        tracing::warn!("rotated refresh tokens are kept in memory only: {CREDENTIALS_KEY} is not set");
+        return Ok(None);
+    };
+    let vault = Arc::new(Cipher::new(ring));
+    Ok(Some(StoredChains { store: Arc::new(store.clone()), vault, times: ChainTimes::default() }))
 }
 
 /// What keeps personal connections; `None` = nothing does.

@@ -56,6 +56,7 @@ pub(crate) fn durable(
         store: Arc::new(store.clone()),
         drivers: drivers(settings.mcp_tasks.limits()),
         sinks: sinks(settings, way_out)?,
+        is_watched: settings.mcp_tasks.notify.stream,
     }))
 }
 

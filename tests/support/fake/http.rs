@@ -229,7 +229,8 @@ impl Front {
             return status(code, &JSON, &incoming.error(&error));
         }
         let session = (method == "initialize").then(|| self.mint()).flatten();
-        let context = Context { session_calls, ends_with_stream: incoming.is_modern(&self.server.script) };
+        let context =
+            Context { session_calls, ends_with_stream: incoming.is_modern(&self.server.script), ..Context::default() };
         if incoming.id.is_none() {
             let (sender, _unused) = mpsc::channel(16);
             self.server.accept(incoming, Outlet::Http(sender), context).await;

@@ -34,6 +34,11 @@ impl Incoming {
         self.params.as_deref().and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
     }
 
+    /// The task that the arguments of a call name, empty when they name none.
+    pub(super) fn task(&self) -> String {
+        self.params()["arguments"]["task_id"].as_str().unwrap_or_default().to_owned()
+    }
+
     /// One member of `_meta`.
     pub(super) fn meta(&self, key: &str) -> Option<Value> {
         self.params().get("_meta")?.get(key).cloned()

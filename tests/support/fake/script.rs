@@ -103,7 +103,9 @@ pub enum Mismatch {
 ///
 /// In texts these stand for: `$ID` the request's id, `$TOKEN` its progress token or null, `$N` how many calls this
 /// process has had, `$SN` how many the HTTP session has had, `$PID`, `$CWD`, `$ENV` (the environment as JSON),
-/// `$ARGS` and `$PARAMS` as they came. Within `send` the first two stand quoted, as `"$ID"`.
+/// `$ARGS` and `$PARAMS` as they came, `$TASK` the task that the arguments name, `$TURN` how many calls of the tool there
+/// have been about that task. Within `send` the first two stand
+/// quoted, as `"$ID"`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
@@ -113,6 +115,10 @@ pub enum Step {
     Text(String),
     /// Answers with this result, byte for byte.
     Result(Box<RawValue>),
+    /// Answers a call with this as `structuredContent`, without any text.
+    Structured(Box<RawValue>),
+    /// Answers a call with an error of the tool and this text.
+    Failure(String),
     /// Answers with this JSON-RPC error.
     Error(Box<RawValue>),
     /// Answers a call with a text of this many bytes.
@@ -129,6 +135,20 @@ pub enum Step {
         times: Option<u32>,
         /// What.
         steps: Vec<Step>,
+    },
+    /// Does the first list at the first call of the tool, the second one at the second, the last one ever after. What
+    /// arguments name as `task_id` is counted apart.
+    Turns(Vec<Vec<Step>>),
+    /// Does the steps while this file exists, and the other ones while it does not.
+    IfFile {
+        /// Which.
+        path: PathBuf,
+        /// While it exists.
+        #[serde(default)]
+        steps: Vec<Step>,
+        /// While it does not.
+        #[serde(default)]
+        otherwise: Vec<Step>,
     },
     /// Writes to stderr.
     Stderr(String),

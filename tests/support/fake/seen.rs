@@ -13,8 +13,8 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Seen {
-    /// What: `start`, `recv`, `finished`, `cancelled`, `gone`, `opened`, `closed`, `encrypted`, `distrusted`,
-    /// `eof`, `term`.
+    /// What: `start`, `recv`, `called`, `finished`, `cancelled`, `gone`, `opened`, `closed`, `encrypted`,
+    /// `distrusted`, `eof`, `term`.
     pub event: String,
     /// Milliseconds since the machine was started.
     pub at_ms: u64,
@@ -28,6 +28,8 @@ pub struct Seen {
     pub path: String,
     /// The HTTP headers, names in lower case; several of one name are joined by `, `.
     pub headers: BTreeMap<String, String>,
+    /// How many calls of the tool were under way, this one counted, when it was `called`.
+    pub overlap: u32,
 }
 
 impl Seen {
@@ -94,6 +96,17 @@ impl Log {
     /// The messages received with this MCP method.
     pub fn received(&self, method: &str) -> Vec<Seen> {
         self.events("recv").into_iter().filter(|seen| seen.mcp_method() == method).collect()
+    }
+
+    /// The calls of a tool, by its raw name, as they were received.
+    pub fn calls(&self, tool: &str) -> Vec<Seen> {
+        let is_of = |seen: &Seen| seen.message()["params"]["name"] == tool;
+        self.received("tools/call").into_iter().filter(is_of).collect()
+    }
+
+    /// The most calls of a tool that were under way at once.
+    pub fn overlap(&self, tool: &str) -> u32 {
+        self.events("called").iter().filter(|seen| seen.raw == tool).map(|seen| seen.overlap).max().unwrap_or(0)
     }
 
     /// The processes that started.

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::outlet::{Out, Outlet};
 use super::replies::{self, Incoming};
 use super::script::{Script, Step};
-use super::seen::Log;
+use super::seen::{Log, Seen};
 use crate::process;
 
 /// How often a step looks for a file.
@@ -29,6 +29,10 @@ pub(super) struct Server {
     tools: Mutex<Vec<Box<RawValue>>>,
     calls: AtomicU32,
     in_flight: Mutex<HashMap<String, Arc<Notify>>>,
+    /// How often each tool was called, for each task that arguments name.
+    turns: Mutex<HashMap<(String, String), usize>>,
+    /// How many calls of each tool are under way.
+    under_way: Mutex<HashMap<String, u32>>,
 }
 
 /// What a request is about, besides its message.
@@ -38,6 +42,8 @@ pub(super) struct Context {
     pub(super) session_calls: u32,
     /// Whether the end of its response stream cancels it.
     pub(super) ends_with_stream: bool,
+    /// How many calls of its tool about its task came before it.
+    pub(super) turn: usize,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -47,7 +53,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Server {
     pub(super) fn new(script: Script, log: Log) -> Arc<Self> {
         let tools = Mutex::new(script.listed());
-        Arc::new(Self { script, log, tools, calls: AtomicU32::new(0), in_flight: Mutex::default() })
+        let (in_flight, turns, under_way) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Arc::new(Self { script, log, tools, calls: AtomicU32::new(0), in_flight, turns, under_way })
     }
 
     /// Accepts one message. What it asks for is done by the future; that it can be cancelled holds from now on, so the
@@ -102,6 +109,7 @@ impl Server {
         let name = incoming.params()["name"].as_str().unwrap_or_default().to_owned();
         self.calls.fetch_add(1, Ordering::Relaxed);
         let cancelled = lock(&self.in_flight).get(incoming.id()).cloned().unwrap_or_default();
+        let context = Context { turn: self.take_turn(&name, incoming), ..context };
         let steps = self.script.calls.get(&name).map_or([Step::Default].as_slice(), Vec::as_slice);
         tokio::select! {
             () = self.run(steps, incoming, outlet, context) => self.log.add("finished", incoming.id()),
@@ -109,6 +117,23 @@ impl Server {
             () = outlet.gone(), if context.ends_with_stream => self.log.add("gone", incoming.id()),
         }
         lock(&self.in_flight).remove(incoming.id());
+        lock(&self.under_way).entry(name).and_modify(|count| *count -= 1);
+    }
+
+    /// Counts a call that begins; how many there were of its tool about its task.
+    fn take_turn(&self, name: &str, incoming: &Incoming) -> usize {
+        let overlap = {
+            let mut under_way = lock(&self.under_way);
+            let count = under_way.entry(name.to_owned()).or_default();
+            *count += 1;
+            *count
+        };
+        let (event, raw) = ("called".to_owned(), name.to_owned());
+        self.log.add_full(Seen { event, raw, overlap, ..Seen::default() });
+        let mut turns = lock(&self.turns);
+        let taken = turns.entry((name.to_owned(), incoming.task())).or_default();
+        *taken += 1;
+        *taken - 1
     }
 
     /// Does these steps, one after another.
@@ -126,6 +151,15 @@ impl Server {
                         for _ in 0..times.unwrap_or(u32::MAX) {
                             self.run(steps, incoming, outlet, context).await;
                         }
+                    }
+                    Step::Turns(turns) => {
+                        if let Some(steps) = turns.get(context.turn).or(turns.last()) {
+                            self.run(steps, incoming, outlet, context).await;
+                        }
+                    }
+                    Step::IfFile { path, steps, otherwise } => {
+                        let steps = if path.exists() { steps } else { otherwise };
+                        self.run(steps, incoming, outlet, context).await;
                     }
                     Step::Default => self.usual(incoming, outlet).await,
                     step => match self.out(step, incoming, context) {
@@ -148,6 +182,16 @@ impl Server {
             }
             Step::Blob(bytes) => {
                 let result = format!(r#"{{"content":[{{"type":"text","text":"{}"}}]}}"#, "A".repeat(*bytes));
+                Out::Message(incoming.result(&replies::decorated(&self.script, incoming, &result)))
+            }
+            Step::Structured(raw) => {
+                let structured = self.filled(raw.get(), incoming, context);
+                let result = format!(r#"{{"content":[],"structuredContent":{structured}}}"#);
+                Out::Message(incoming.result(&replies::decorated(&self.script, incoming, &result)))
+            }
+            Step::Failure(text) => {
+                let text = json!(self.filled(text, incoming, context));
+                let result = format!(r#"{{"content":[{{"type":"text","text":{text}}}],"isError":true}}"#);
                 Out::Message(incoming.result(&replies::decorated(&self.script, incoming, &result)))
             }
             Step::Result(raw) => Out::Message(incoming.result(raw.get())),
@@ -210,6 +254,8 @@ impl Server {
         // The longer names first: `$N` is no part of `$NAME`, but `$S` would be one of `$SN`.
         text.replace("$ARGS", &params.get("arguments").map_or("absent".to_owned(), ToString::to_string))
             .replace("$PARAMS", raw)
+            .replace("$TASK", &incoming.task())
+            .replace("$TURN", &(context.turn + 1).to_string())
             .replace("$TOKEN", &incoming.meta("progressToken").unwrap_or_default().to_string())
             .replace("$ENV", &json!(environment).to_string())
             .replace("$CWD", &cwd.display().to_string())

@@ -1,9 +1,11 @@
 //! A scriptable OAuth token endpoint within the test's own process, and the door it puts before an MCP server.
 //!
 //! Without a script it gives a new bearer token of an hour for every request, with no successor of the refresh token.
+//! A strict one rotates: each refresh token is good once, and one that is shown again revokes the whole family.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -46,6 +48,37 @@ struct Desk {
     requests: Mutex<Vec<TokenRequest>>,
     /// Values of `Authorization` that servers behind it take.
     good: Mutex<BTreeSet<String>>,
+    strict: Mutex<Option<Strict>>,
+}
+
+/// A family of refresh tokens, `rt-SECRET-1` the first.
+#[derive(Debug)]
+struct Strict {
+    /// The number of the one that is good; `None` = the family is revoked.
+    good: Option<u64>,
+    reused: usize,
+    /// Requests in the work at once, at most.
+    most_at_once: usize,
+    at_once: usize,
+    life: Duration,
+    takes: Duration,
+}
+
+impl Strict {
+    /// What it answers to the token of this number.
+    fn answer(&mut self, number: u64) -> Status {
+        let (code, body) = if self.good == Some(number) {
+            self.good = Some(number + 1);
+            let (access, refresh) = (format!("at-SECRET-{number}"), format!("rt-SECRET-{}", number + 1));
+            (200, json!({ "access_token": access, "refresh_token": refresh, "expires_in": self.life.as_secs() }))
+        } else {
+            self.good = None;
+            self.reused += 1;
+            (400, json!({ "error": "invalid_grant" }))
+        };
+        let headers = BTreeMap::from([("content-type".to_owned(), "application/json".to_owned())]);
+        Status { code, headers, body: body.to_string() }
+    }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -91,6 +124,19 @@ impl TokenFake {
         locked(&self.desk.requests).clone()
     }
 
+    /// From now on it rotates, and revokes the family of a token that is shown again. Access tokens live for so long;
+    /// each answer takes so long.
+    pub fn be_strict(&self, life: Duration, takes: Duration) {
+        let mut strict = locked(&self.desk.strict);
+        let good = strict.as_ref().map_or(Some(1), |strict| strict.good);
+        *strict = Some(Strict { good, reused: 0, most_at_once: 0, at_once: 0, life, takes });
+    }
+
+    /// How often a spent token was shown to a strict one, and how many requests it had at once at most.
+    pub fn judgement(&self) -> (usize, usize) {
+        locked(&self.desk.strict).as_ref().map_or((0, 0), |strict| (strict.reused, strict.most_at_once))
+    }
+
     /// From now on every token given so far is refused.
     pub fn revoke(&self) {
         locked(&self.desk.good).clear();
@@ -115,17 +161,44 @@ impl Drop for TokenFake {
     }
 }
 
+/// The answer of a strict one, in its time. The work goes on when whoever asked is gone.
+async fn strictly(desk: &Arc<Desk>, number: u64) -> Option<Status> {
+    let takes = {
+        let mut strict = locked(&desk.strict);
+        let strict = strict.as_mut()?;
+        strict.at_once += 1;
+        strict.most_at_once = strict.most_at_once.max(strict.at_once);
+        strict.takes
+    };
+    let desk = Arc::clone(desk);
+    let worked = tokio::spawn(async move {
+        let _ = tokio::time::timeout(takes, std::future::pending::<()>()).await;
+        let mut strict = locked(&desk.strict);
+        let strict = strict.as_mut()?;
+        strict.at_once -= 1;
+        Some(strict.answer(number))
+    });
+    worked.await.expect("the work ends")
+}
+
 async fn answer(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -> Response<Body> {
     let headers = headers
         .iter()
         .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
         .collect();
+    let request = TokenRequest { headers, raw: String::from_utf8_lossy(&body).into_owned() };
+    let presented = request.field("refresh_token").strip_prefix("rt-SECRET-").and_then(|number| number.parse().ok());
     let number = {
         let mut requests = locked(&desk.requests);
-        requests.push(TokenRequest { headers, raw: String::from_utf8_lossy(&body).into_owned() });
+        requests.push(request);
         requests.len()
     };
-    let scripted = locked(&desk.script).pop_front();
+    // Apart, so that the lock is not held while it is waited.
+    let next = locked(&desk.script).pop_front();
+    let scripted = match next {
+        Some(scripted) => Some(scripted),
+        None => strictly(&desk, presented.unwrap_or(0)).await,
+    };
     let answer = scripted.unwrap_or_else(|| {
         let body =
             json!({ "access_token": format!("at-SECRET-{number}"), "token_type": "bearer", "expires_in": 3_600 });

@@ -52,6 +52,7 @@ fn parts(server: &ServerConfig) -> (impl PartialEq, impl PartialEq) {
         headers_from_context,
         task_toolsets,
         protocol,
+        native_tasks,
         client_capabilities,
         max_tool_result_bytes,
         allowed_redirect_origins,
@@ -60,7 +61,7 @@ fn parts(server: &ServerConfig) -> (impl PartialEq, impl PartialEq) {
         extra,
     } = server;
     let connection = (
-        (origin, enabled, transport, protocol, client_capabilities),
+        (origin, enabled, transport, protocol, native_tasks, client_capabilities),
         (oauth, user_auth, headers_from_context),
         (allowed_redirect_origins, message_url, max_tool_result_bytes),
     );
@@ -88,7 +89,7 @@ mod tests {
             r#""env": {"T": "$TOKEN"}, "args": ["a"], "command": "x""#,
             r#""command": "x", "args": ["a"], "env": {"T": "tok-123456"}, "type": "stdio", "enabled": true"#,
             r#""transport": "stdio", "command": "x", "args": ["a"], "env": {"T": "$TOKEN"}, "session_init_timeout": 60.0,
-               "headers": {}, "routing": {"mode": "off"}, "oauth": null"#,
+               "headers": {}, "routing": {"mode": "off"}, "oauth": null, "native_tasks": "auto""#,
         ] {
             assert_eq!(touched(BEFORE, after), Touch::Untouched, "{after}");
         }
@@ -105,6 +106,7 @@ mod tests {
             (r#""thread_files": {"A": "a"}"#, Touch::Reconnect),
             (r#""client_capabilities": {"roots": {}}"#, Touch::Reconnect),
             (r#""protocol": "legacy""#, Touch::Reconnect),
+            (r#""native_tasks": "off""#, Touch::Reconnect),
             (r#""enabled": false"#, Touch::Reconnect),
             (r#""max_tool_result_bytes": 1000"#, Touch::Reconnect),
             (r#""description": "d", "args": ["a"]"#, Touch::Reconnect),

@@ -30,16 +30,16 @@ pub fn task_fingerprint(server: &ServerConfig, interceptors: &[InterceptorEntry]
         .iter()
         .map(|set| json!([set.name, set.submit_tool, set.status_tool, set.cancel_tool, set.input_tool]))
         .collect();
-    let oauth = server.oauth.as_ref().filter(|oauth| oauth.enabled);
     let context = server.headers_from_context.as_ref().filter(|context| context.enabled);
     let canonical = json!([
         server.name,
         transport(&server.transport),
         toolsets,
-        oauth.map(|oauth| json!([oauth.token_url, oauth.grant.as_str(), oauth.client_id, oauth.scope, oauth.audience])),
+        oauth(server),
         server.user_auth.as_ref().filter(|auth| auth.enabled).map(|auth| &auth.header),
         context.map(|context| context.headers.iter().map(|(name, key)| json!([name, key])).collect::<Vec<_>>()),
         server.protocol,
+        server.native_tasks,
         server.client_capabilities,
         [
             seconds(server.tool_call_timeout),
@@ -51,6 +51,18 @@ pub fn task_fingerprint(server: &ServerConfig, interceptors: &[InterceptorEntry]
         interceptors.iter().map(|entry| json!([entry.target, entry.secrets])).collect::<Vec<_>>(),
     ]);
     SnapshotFingerprint::of(&canonical.to_string())
+}
+
+/// Names where the tasks of the protocol itself live: the address and for whom we are taken there, and nothing of what a
+/// call of today goes by. A server that is another one in this has other tasks.
+pub fn endpoint_fingerprint(server: &ServerConfig) -> SnapshotFingerprint {
+    let canonical = json!([server.name, transport(&server.transport), oauth(server), server.message_url]);
+    SnapshotFingerprint::of(&canonical.to_string())
+}
+
+fn oauth(server: &ServerConfig) -> Option<Value> {
+    let oauth = server.oauth.as_ref().filter(|oauth| oauth.enabled)?;
+    Some(json!([oauth.token_url, oauth.grant.as_str(), oauth.client_id, oauth.scope, oauth.audience]))
 }
 
 fn transport(transport: &Transport) -> Value {
@@ -87,6 +99,7 @@ mod tests {
             (r#""enabled": false"#, false),
             (r#""user_auth": {"users": {"u": "v"}}"#, false),
             (r#""more": 1"#, false),
+            (r#""native_tasks": "off""#, false),
         ] {
             let after = good(&format!("{SERVER}, {more}"));
             assert_eq!(is_same_for_tasks(&before, &after), same, "{more}");
@@ -105,5 +118,25 @@ mod tests {
         assert_ne!(of(&server), of(&good(&SERVER.replace("http://h", "http://i"))));
         assert_ne!(of(&server), of(&good(&SERVER.replace("\"c\"", "\"e\""))));
         assert_ne!(of(&server), task_fingerprint(&server, &[InterceptorEntry::of("builtin:x")]));
+        assert_ne!(of(&server), of(&good(&format!(r#"{SERVER}, "native_tasks": "off""#))));
+    }
+
+    #[test]
+    fn tasks_of_the_protocol_stay_with_the_address_and_identity_that_they_were_made_under() {
+        // Contract 6.12, a server that is missing; architecture.md §10.
+        let before = endpoint_fingerprint(&good(SERVER));
+        for (changed, same) in [
+            (format!(r#"{SERVER}, "tool_call_timeout": 9, "native_tasks": "off", "description": "d""#), true),
+            (SERVER.replace("hunter22", "hunter23"), true),
+            (SERVER.replace("\"c\"", "\"e\""), true),
+            (SERVER.replace("http://h", "http://i"), false),
+            (SERVER.replace("\"http\"", "\"sse\""), false),
+            (
+                format!(r#"{SERVER}, "oauth": {{"token_url": "https://t", "client_id": "c", "client_secret": "s"}}"#),
+                false,
+            ),
+        ] {
+            assert_eq!(endpoint_fingerprint(&good(&changed)) == before, same, "{changed}");
+        }
     }
 }

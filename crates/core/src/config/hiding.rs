@@ -62,6 +62,8 @@ const OAUTH: Hiding = Hiding::Fields(&[
     ("default_token_type", Hiding::Clear),
     ("refresh_skew_seconds", Hiding::Clear),
     ("extra_token_params", Hiding::Values),
+    ("reuse_leeway_seconds", Hiding::Clear),
+    ("unknown_outcome", Hiding::Clear),
 ]);
 
 const USER_AUTH: Hiding = Hiding::Fields(&[

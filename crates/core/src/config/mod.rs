@@ -43,6 +43,7 @@ mod near_miss;
 mod oauth;
 pub mod personal;
 mod problem;
+mod profile;
 mod remote;
 mod report;
 mod routing;
@@ -69,13 +70,13 @@ mod samples;
 pub use change::{Touch, touch};
 pub use document::{Document, Source, check, parse};
 pub use etag::{ETag, IfMatch};
-pub use frozen::{is_same_for_tasks, task_fingerprint};
+pub use frozen::{endpoint_fingerprint, is_same_for_tasks, task_fingerprint};
 pub use interceptor::{InterceptorEntry, InterceptorTarget, UnsupportedInterceptors};
 pub use json_text::MAX_DOCUMENT_BYTES;
 pub use merge::MaskedValue;
 pub use problem::{Problem, Severity};
 pub use server::{
     HeadersFromContext, OAuth, OAuthGrant, OnMissing, Origin, Remote, Routing, RoutingMode, Secret, ServerConfig,
-    ServerEntry, Stdio, TaskToolset, ToolOverride, Transport, UserAuth,
+    ServerEntry, Stdio, TaskToolset, ToolOverride, Transport, UnknownOutcome, UserAuth,
 };
 pub use view::view;

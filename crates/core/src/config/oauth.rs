@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::fields::Fields;
 use super::web_address;
-use super::{OAuth, OAuthGrant, Secret};
+use super::{OAuth, OAuthGrant, Secret, UnknownOutcome};
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 16] = [
     "enabled",
     "token_url",
     "grant_type",
@@ -24,9 +24,14 @@ const KEYS: [&str; 14] = [
     "default_token_type",
     "refresh_skew_seconds",
     "extra_token_params",
+    "reuse_leeway_seconds",
+    "unknown_outcome",
 ];
 const GRANTS: [(&str, OAuthGrant); 2] =
     [("client_credentials", OAuthGrant::ClientCredentials), ("refresh_token", OAuthGrant::RefreshToken)];
+
+const UNKNOWN_OUTCOMES: [(&str, UnknownOutcome); 2] =
+    [("probe_once", UnknownOutcome::ProbeOnce), ("reauth", UnknownOutcome::Reauth)];
 
 /// A token with less than this left counts as expiring (contract 1.5).
 const DEFAULT_SKEW_SECONDS: u64 = 60;
@@ -52,12 +57,14 @@ pub(super) fn read(server: &Fields<'_>) -> Option<OAuth> {
         token_type_field: text_or("token_type_field", "token_type"),
         expires_in_field: text_or("expires_in_field", "expires_in"),
         default_token_type: text_or("default_token_type", "Bearer"),
-        refresh_skew: refresh_skew(&oauth),
+        refresh_skew: seconds(&oauth, "refresh_skew_seconds", DEFAULT_SKEW_SECONDS),
         extra_token_params: oauth
             .text_map("extra_token_params")
             .into_iter()
             .map(|(key, _, text)| (key.to_owned(), Secret::new(&*text.value)))
             .collect(),
+        reuse_leeway: seconds(&oauth, "reuse_leeway_seconds", 0),
+        unknown_outcome: oauth.word("unknown_outcome", &UNKNOWN_OUTCOMES).unwrap_or_default(),
     };
     warn_of_missing_credentials(&oauth, &read);
     Some(read)
@@ -77,9 +84,9 @@ fn token_url(oauth: &Fields<'_>) -> String {
     url.to_owned()
 }
 
-fn refresh_skew(oauth: &Fields<'_>) -> Duration {
-    let default = Duration::from_secs(DEFAULT_SKEW_SECONDS);
-    let Some(field) = oauth.get("refresh_skew_seconds") else { return default };
+fn seconds(oauth: &Fields<'_>, key: &'static str, default: u64) -> Duration {
+    let default = Duration::from_secs(default);
+    let Some(field) = oauth.get(key) else { return default };
     let Some(seconds) = field.whole() else { return default };
     u64::try_from(seconds).map_or_else(
         |_| {
@@ -126,6 +133,8 @@ mod tests {
         assert_eq!(fields, ["access_token", "token_type", "expires_in", "Bearer"]);
         assert_eq!(oauth.refresh_skew, Duration::from_secs(60));
         assert!(oauth.refresh_token.is_none() && oauth.extra_token_params.is_empty());
+        // Architecture.md §10, credentials.
+        assert_eq!((oauth.reuse_leeway, oauth.unknown_outcome), (Duration::ZERO, UnknownOutcome::ProbeOnce));
     }
 
     #[test]
@@ -133,13 +142,15 @@ mod tests {
         // Contract 1.5.
         let body = remote(
             r#"{"token_url": "https://t/", "grant_type": "refresh_token", "refresh_token": "r", "scope": "s",
-                "audience": "a", "token_field": "at", "refresh_skew_seconds": 0, "extra_token_params": {"k": "v"}}"#,
+                "audience": "a", "token_field": "at", "refresh_skew_seconds": 0, "extra_token_params": {"k": "v"},
+                "reuse_leeway_seconds": 30, "unknown_outcome": "reauth"}"#,
         );
         assert_quiet(&[&body]);
         let server = good(&body);
         let oauth = server.oauth.as_ref().unwrap();
         assert_eq!((oauth.grant, oauth.refresh_skew), (OAuthGrant::RefreshToken, Duration::ZERO));
         assert_eq!((oauth.scope.as_deref(), oauth.audience.as_deref()), (Some("s"), Some("a")));
+        assert_eq!((oauth.reuse_leeway.as_secs(), oauth.unknown_outcome), (30, UnknownOutcome::Reauth));
         assert_eq!((oauth.token_field.as_str(), oauth.extra_token_params[0].1.expose()), ("at", "v"));
     }
 
@@ -155,6 +166,8 @@ mod tests {
             (r#"{"token_url": "https://t", "refresh_skew_seconds": 1.5}"#, "must be a whole number"),
             (r#"{"token_url": "https://t", "token_field": null}"#, "token_field: must be a string, not null"),
             (r#"{"token_url": "https://t", "extra_token_params": {"k": 1}}"#, "extra_token_params.k: must be a string"),
+            (r#"{"token_url": "https://t", "reuse_leeway_seconds": -1}"#, "must be 0 or more"),
+            (r#"{"token_url": "https://t", "unknown_outcome": "hope"}"#, "oauth.unknown_outcome: must be"),
             (r#""x""#, "oauth: must be an object"),
         ] {
             assert_dropped(&[(&remote(oauth), reason)]);

@@ -11,7 +11,7 @@ use super::samples::read;
 use super::{check, json_text};
 
 /// Keys that mean something somewhere, so that random documents reach the readers.
-const KEYS: [&str; 40] = [
+const KEYS: [&str; 43] = [
     "mcpServers",
     "mcpInterceptors",
     "skills",
@@ -35,6 +35,8 @@ const KEYS: [&str; 40] = [
     "client_secret",
     "extra_token_params",
     "refresh_skew_seconds",
+    "reuse_leeway_seconds",
+    "unknown_outcome",
     "user_auth",
     "users",
     "header",
@@ -51,6 +53,7 @@ const KEYS: [&str; 40] = [
     "status_tool",
     "cancel_tool",
     "tool_call_timeout",
+    "native_tasks",
     "client_capabilities",
 ];
 

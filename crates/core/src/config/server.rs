@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use crate::era::Protocol;
 use crate::ids::ServerName;
 use crate::masker::Masker;
+use crate::task::NativeTasks;
 
 /// A value that must not be printed.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -71,8 +72,11 @@ pub struct ServerConfig {
     pub task_toolsets: Vec<TaskToolset>,
     /// Ours: find the era out, or be told.
     pub protocol: Protocol,
-    /// Ours: the one capability profile declared to this server, an MCP `ClientCapabilities` object.
-    pub client_capabilities: Map<String, Value>,
+    /// Ours: what is made of the tasks of the protocol itself.
+    pub native_tasks: NativeTasks,
+    /// Ours: the one capability profile declared to this server, an MCP `ClientCapabilities` object; `None` = what we
+    /// can answer, see [`ServerConfig::profile`].
+    pub client_capabilities: Option<Map<String, Value>>,
     /// Ours: a larger answer is refused, never cut; `None` = the replica's bound.
     pub max_tool_result_bytes: Option<usize>,
     /// Ours: origins, besides its own, that a redirect of this server may lead to.
@@ -290,6 +294,20 @@ pub struct OAuth {
     pub refresh_skew: Duration,
     /// Further form fields.
     pub extra_token_params: Vec<(String, Secret)>,
+    /// How long the provider takes a refresh token again that it has just rotated; zero = it does not.
+    pub reuse_leeway: Duration,
+    /// What is done when nobody knows whether a refresh token was spent.
+    pub unknown_outcome: UnknownOutcome,
+}
+
+/// The field `oauth.unknown_outcome`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnknownOutcome {
+    /// `probe_once`: present the token once more when the request is surely over.
+    #[default]
+    ProbeOnce,
+    /// `reauth`: never again; a person configures another one.
+    Reauth,
 }
 
 /// The field `oauth.grant_type`.

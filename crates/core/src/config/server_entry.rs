@@ -17,11 +17,12 @@ use super::{
 use crate::bounds;
 use crate::era::Protocol;
 use crate::ids::ServerName;
+use crate::task::NativeTasks;
 
 const STDIO_KEYS: [&str; 5] = ["command", "args", "env", "cwd", "thread_files"];
 const REMOTE_KEYS: [&str; 7] =
     ["url", "headers", "oauth", "user_auth", "headers_from_context", "allowed_redirect_origins", "message_url"];
-const SHARED_KEYS: [&str; 14] = [
+const SHARED_KEYS: [&str; 15] = [
     "enabled",
     "type",
     "transport",
@@ -34,12 +35,14 @@ const SHARED_KEYS: [&str; 14] = [
     "session_init_timeout",
     "task_toolsets",
     "protocol",
+    "native_tasks",
     "client_capabilities",
     "max_tool_result_bytes",
 ];
 const KINDS: [(&str, Kind); 3] = [("stdio", Kind::Stdio), ("sse", Kind::Sse), ("http", Kind::Http)];
 const PROTOCOLS: [(&str, Protocol); 3] =
     [("auto", Protocol::Auto), ("legacy", Protocol::Legacy), ("modern", Protocol::Modern)];
+const NATIVE_TASKS: [(&str, NativeTasks); 2] = [("auto", NativeTasks::Auto), ("off", NativeTasks::Off)];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -106,10 +109,8 @@ fn config(server: &Fields<'_>, name: &str, dir: &Path) -> ServerConfig {
         headers_from_context: headers_from_context.filter(|_| is_remote),
         task_toolsets: toolset::read(server, name),
         protocol: server.word("protocol", &PROTOCOLS).unwrap_or_default(),
-        client_capabilities: server
-            .get_set("client_capabilities")
-            .and_then(|field| field.object_value())
-            .unwrap_or_default(),
+        native_tasks: server.word("native_tasks", &NATIVE_TASKS).unwrap_or_default(),
+        client_capabilities: server.get_set("client_capabilities").and_then(|field| field.object_value()),
         max_tool_result_bytes: server.get_set("max_tool_result_bytes").and_then(|field| bytes(&field)),
         allowed_redirect_origins: origins,
         message_url,
@@ -284,11 +285,13 @@ mod tests {
                "max_tool_result_bytes": 1024, "allowed_redirect_origins": ["https://H:443"], "message_url": "http://h/m""#,
         );
         assert_eq!((server.protocol, server.max_tool_result_bytes), (Protocol::Modern, Some(1024)));
-        assert!(server.client_capabilities.contains_key("roots"));
+        assert!(server.client_capabilities.as_ref().unwrap().contains_key("roots"));
         assert_eq!(server.allowed_redirect_origins, ["https://h"]);
         assert_eq!(server.message_url.as_deref(), Some("http://h/m"));
         assert_dropped(&[
             (r#""command": "x", "protocol": "new""#, "protocol: must be \"auto\" or \"legacy\" or \"modern\""),
+            (r#""command": "x", "native_tasks": "on""#, "native_tasks: must be \"auto\" or \"off\""),
+            (r#""command": "x", "native_tasks": false"#, "native_tasks: must be a string"),
             (r#""command": "x", "client_capabilities": []"#, "client_capabilities: must be an object"),
             (r#""command": "x", "max_tool_result_bytes": 0"#, "above 0"),
             (r#""command": "x", "max_tool_result_bytes": 1.5"#, "whole number"),

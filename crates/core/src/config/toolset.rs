@@ -29,8 +29,19 @@ pub(super) fn read(server: &Fields<'_>, server_name: &str) -> Vec<TaskToolset> {
     if declared(server) && (blank || server_name.chars().count() > MAX_SERVER_NAME) {
         server.error("MCP task server name must contain 1 to 128 characters", "rename the server");
     }
+    warn_of_request_secrets(server);
     let mut used = HashMap::new();
     items.filter_map(|item| toolset(&item.object()?, &mut used)).collect()
+}
+
+/// Secrets of a request are gone when a task is asked about later (contract 6.13).
+fn warn_of_request_secrets(server: &Fields<'_>) {
+    let Some(field) = server.get_set("headers_from_context") else { return };
+    if declared(server) && field.value()["enabled"] != false {
+        let what = "calls about running tasks (status, cancel, input) are made without these headers: the secrets of a \
+                    request are not kept";
+        field.warn(what, "let the server check callers of task_toolsets by headers, oauth or user_auth");
+    }
 }
 
 fn toolset(group: &Fields<'_>, used: &mut HashMap<String, String>) -> Option<TaskToolset> {
@@ -76,7 +87,7 @@ fn tool(group: &Fields<'_>, role: &'static str, used: &mut HashMap<String, Strin
 
 #[cfg(test)]
 mod tests {
-    use crate::config::samples::{good, read};
+    use crate::config::samples::{assert_quiet, assert_warned, good, read};
 
     fn refusal(server_name: &str, toolsets: &str) -> String {
         let text = format!(r#"{{"mcpServers": {{"{server_name}": {{"command": "x", "task_toolsets": {toolsets}}}}}}}"#);
@@ -111,6 +122,15 @@ mod tests {
             let refusal = refusal("a", &format!("[{toolset}]"));
             assert!(refusal.contains(what), "{toolset}: {refusal}");
         }
+    }
+
+    #[test]
+    fn secrets_of_requests_on_a_task_server_are_warned_about() {
+        // Contract 6.13, both on one server.
+        let remote = r#""type": "http", "url": "http://h", "headers_from_context": {"headers": {"X-A": "a"}"#;
+        let with = |enabled: &str| format!(r#"{remote}{enabled}}}, "task_toolsets": [{{{ONE}}}]"#);
+        assert_warned(&[(&with(""), "headers_from_context: calls about running tasks")]);
+        assert_quiet(&[&with(r#", "enabled": false"#), &format!("{remote}}}")]);
     }
 
     #[test]

@@ -38,6 +38,19 @@ impl Principal {
         if self.roles.admin { Ok(()) } else { Err(Refusal::NotAdmin) }
     }
 
+    /// Whose tasks it may be told about: of the user it names, and of everybody if it names none and is an agent or an
+    /// admin; `None` = everybody.
+    ///
+    /// # Errors
+    /// It names another user and is neither.
+    pub fn watches(&self, named: Option<&str>) -> Result<Option<UserId>, Refusal> {
+        match named.filter(|named| !named.is_empty()) {
+            None if self.roles.agent || self.roles.admin => Ok(None),
+            Some(named) if self.roles.admin => Ok(Some(UserId::new(named))),
+            named => self.acts_for(named).map(Some),
+        }
+    }
+
     /// Whether it may use the tool of this visible name.
     ///
     /// # Errors
@@ -79,6 +92,20 @@ mod tests {
         let agent = ann(Roles { agent: true, admin: false }, ToolRules::default());
         assert_eq!(agent.acts_for(Some("bob")), Ok(UserId::new("bob")));
         assert_eq!(agent.administers(), Err(Refusal::NotAdmin));
+    }
+
+    #[test]
+    fn only_agents_and_admins_are_told_about_the_tasks_of_others() {
+        // Invariant P1.
+        let user = ann(Roles::default(), ToolRules::default());
+        assert_eq!(user.watches(None), Ok(Some(UserId::new("ann"))));
+        assert_eq!(user.watches(Some("ann")), Ok(Some(UserId::new("ann"))));
+        assert_eq!(user.watches(Some("bob")), Err(Refusal::OtherUser));
+        for roles in [Roles { agent: true, admin: false }, Roles { agent: false, admin: true }] {
+            let watcher = ann(roles, ToolRules::default());
+            assert_eq!(watcher.watches(Some("")), Ok(None), "{roles:?}");
+            assert_eq!(watcher.watches(Some("bob")), Ok(Some(UserId::new("bob"))), "{roles:?}");
+        }
     }
 
     #[test]

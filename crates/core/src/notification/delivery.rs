@@ -64,6 +64,8 @@ pub enum Happened {
     Refused(String),
     /// Nobody knows whether a run was launched.
     Unclear(String),
+    /// Nobody was there to be told or asked, and nothing was sent.
+    NobodyThere,
     /// The run has succeeded.
     Succeeded,
     /// The run has failed, was interrupted, or is not known to the sink.
@@ -172,6 +174,8 @@ impl Delivery {
                 next.because(error).stays(limits.backoff(failures))
             }
             Happened::Active => self.stays(interval),
+            // Untouched: a launch that was reserved, and may have been sent before, keeps its key and its words.
+            Happened::NobodyThere => self.stays(Duration::ZERO),
             Happened::NotLookedUp(error) => {
                 Self { failures: failures + 1, ..self }.because(error).stays(limits.backoff(failures))
             }

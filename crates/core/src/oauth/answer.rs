@@ -123,7 +123,7 @@ fn whole_text(text: &str) -> Option<i64> {
 }
 
 /// The next refresh token: only of the refresh grant, only under its own name, only a text that is not empty.
-fn successor(oauth: &OAuth, members: &Map<String, Value>) -> Option<Secret> {
+pub fn successor(oauth: &OAuth, members: &Map<String, Value>) -> Option<Secret> {
     let token = members.get("refresh_token").and_then(Value::as_str).filter(|token| !token.is_empty());
     token.filter(|_| oauth.grant == OAuthGrant::RefreshToken).map(Secret::new)
 }

@@ -6,6 +6,7 @@
 
 pub mod answer;
 pub mod chain;
+pub mod chain_state;
 pub mod form;
 pub mod freshness;
 pub mod refusal;

@@ -4,8 +4,10 @@
 //! else one that the caller makes up. Storing the same one again changes nothing; another one under the same name is
 //! refused. Bringing it to the remote is somebody else's; the name goes along, so that the remote can tell a repeat.
 
+use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::form;
 use super::limits::{MAX_ANSWERS, MAX_INPUT_BYTES, MAX_INPUT_ID_CHARS};
 use super::status::Status;
 use crate::raw::{self, Members};
@@ -111,41 +113,12 @@ fn named(schema: Option<&RawValue>, body: &RawValue) -> Result<(), String> {
     }
 }
 
-/// Whether `body` has the required members and each one the kind its form names. More of a form is the remote's to
-/// check: forms of questions are flat (mcp.md §8).
+/// Whether `body` is an object of the form `schema`. A form that cannot be read asks for nothing.
 fn fits(schema: &RawValue, body: &RawValue) -> Result<(), String> {
-    let answer = object(body)?;
-    let Some(schema) = Members::of(schema) else { return Ok(()) };
-    for name in schema.get("required").and_then(raw::elements).unwrap_or_default() {
-        if let Some(name) = raw::text(name).filter(|name| answer.get(name).is_none()) {
-            return Err(format!("`{name}` is missing in the answer"));
-        }
-    }
-    for (name, form) in schema.get("properties").and_then(Members::of).map_or_else(Vec::new, |all| all.0) {
-        let kind = Members::of(form).and_then(|form| raw::text(form.get("type")?).map(|kind| kind.into_owned()));
-        if let (Some(value), Some(kind)) = (answer.get(&name), kind)
-            && !is(value, &kind)
-        {
-            return Err(format!("`{name}` in the answer is no {kind}"));
-        }
-    }
-    Ok(())
-}
-
-/// Whether a value is of this kind of JSON Schema; of an unknown kind is everything.
-fn is(value: &RawValue, kind: &str) -> bool {
-    let text = value.get();
-    let is_number = text.starts_with(|first: char| first == '-' || first.is_ascii_digit());
-    match kind {
-        "string" => text.starts_with('"'),
-        "boolean" => matches!(text, "true" | "false"),
-        "number" => is_number,
-        "integer" => is_number && serde_json::from_str::<f64>(text).is_ok_and(|number| number.fract() == 0.0),
-        "array" => text.starts_with('['),
-        "object" => text.starts_with('{'),
-        "null" => text == "null",
-        _ => true,
-    }
+    object(body)?;
+    let read = |text: &RawValue| serde_json::from_str::<Value>(text.get());
+    let answer = read(body).map_err(|_| "the answer cannot be read: it is nested too deep".to_owned())?;
+    read(schema).map_or(Ok(()), |schema| form::fits(&schema, &answer))
 }
 
 #[cfg(test)]

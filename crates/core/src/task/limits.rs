@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::bounds;
+
 /// Characters of an error that are stored.
 pub const MAX_ERROR_CHARS: usize = 4_000;
 
@@ -22,6 +24,9 @@ pub const MAX_PUBLIC_ERROR_CHARS: usize = 500;
 
 /// Characters of a remote's name of a task.
 pub const MAX_REMOTE_ID_CHARS: usize = 255;
+
+/// The longest name of a task, in characters (contract 6.1).
+pub const MAX_TASK_NAME_CHARS: usize = 255;
 
 /// How long a caller waits for the cancellation of what could not be stored; then it goes on in the background.
 pub const COMPENSATION: Duration = Duration::from_secs(5);
@@ -57,6 +62,10 @@ pub struct TaskLimits {
     pub max_status_bytes: u32,
     /// What a configured tool costs that its server does not have.
     pub missing_tool: MissingTool,
+    /// Attempts at the same time for tasks of one server, by one replica (durability.md 1.10).
+    pub per_server: u32,
+    /// Polls of one server in a second, by one replica (durability.md 1.10).
+    pub polls_per_second: u32,
 }
 
 /// What it costs that a server lacks a tool of its toolsets, found after a successful discovery (contract 6.11).
@@ -94,6 +103,8 @@ impl Default for TaskLimits {
             result_preview_max_chars: 2_000,
             max_status_bytes: 64 * 1024 * 1024,
             missing_tool: MissingTool::FailAll,
+            per_server: bounds::TASKS_PER_SERVER,
+            polls_per_second: bounds::TASK_POLLS_PER_SECOND,
         }
     }
 }
@@ -115,6 +126,9 @@ impl TaskLimits {
             ("result_preview_max_chars", self.result_preview_max_chars, 64, 100_000),
             // As large as the smallest result; at most what a process can hold a few of.
             ("max_status_bytes", self.max_status_bytes, 65_536, 1_073_741_824),
+            // More than all slots of a replica would be no bound.
+            ("per_server", self.per_server, 1, 64),
+            ("polls_per_second", self.polls_per_second, 1, 100_000),
         ] {
             if !(least..=most).contains(&value) {
                 return Err(OutOfRange { name, least, most });
@@ -166,7 +180,7 @@ mod tests {
     fn both_ends_of_each_range_are_allowed_and_what_lies_beyond_is_refused_by_name() {
         // Contract 6.1.
         type Field = fn(&mut TaskLimits) -> &mut u32;
-        let fields: [(&str, Field, u32, u32); 8] = [
+        let fields: [(&str, Field, u32, u32); 10] = [
             ("poll_interval_seconds", |l| &mut l.poll_interval_seconds, 1, 300),
             ("lease_seconds", |l| &mut l.lease_seconds, 5, 3_600),
             ("max_concurrent_polls", |l| &mut l.max_concurrent_polls, 1, 64),
@@ -175,6 +189,8 @@ mod tests {
             ("tracking_degraded_after_errors", |l| &mut l.tracking_degraded_after_errors, 1, 100),
             ("max_result_bytes", |l| &mut l.max_result_bytes, 1_024, 10_485_760),
             ("result_preview_max_chars", |l| &mut l.result_preview_max_chars, 64, 100_000),
+            ("per_server", |l| &mut l.per_server, 1, 64),
+            ("polls_per_second", |l| &mut l.polls_per_second, 1, 100_000),
         ];
         for (name, field, least, most) in fields {
             let with = |value| {

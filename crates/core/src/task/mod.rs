@@ -4,16 +4,19 @@
 //! telling are adapters'. Invariants: T1 (submission), T2 (status), T3 (event), T4 (lane), C1 and C2 (with
 //! [`crate::holding`]).
 
+pub mod agent_tools;
 mod breaker;
 pub mod cancel;
 pub mod event;
 pub mod exposure;
+mod form;
 mod frozen;
 mod id;
 pub mod input;
 mod json;
 mod lane;
 pub mod limits;
+pub mod native;
 pub mod parse;
 mod pin;
 pub mod poison;
@@ -29,6 +32,7 @@ pub use frozen::SnapshotFingerprint;
 pub use id::TaskId;
 pub use lane::{Duty, Lane, Shard};
 pub use limits::{MissingTool, OutOfRange, TaskLimits};
+pub use native::NativeTasks;
 pub use pin::{LOST, Pin, Place};
 pub use rendezvous::shards_of;
 pub use snapshot::{Artifact, Report, Snapshot};

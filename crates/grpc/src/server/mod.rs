@@ -1,9 +1,13 @@
-//! The services of the listener: tools, health, reflection.
+//! The services of the listener: tools, tasks, health, reflection.
 
 mod event_stream;
+mod follow;
 mod health;
+mod named;
 mod reflection;
 mod routes;
+mod tasks;
 mod tools;
+mod watching;
 
-pub(crate) use routes::routes;
+pub(crate) use routes::{is_conversation, routes};

@@ -3,13 +3,13 @@
 //! Each method: who calls, for whom, one verb. A unary call that its caller gives up is dropped, hence cancelled
 //! upstream; the caller's `grpc-timeout` bounds each method.
 
-use caribou_core::ids::RequestId;
 use caribou_proto::v1;
 use caribou_proto::v1::tool_service_server::ToolService;
 use caribou_runtime::{CallTool, Runtime};
 use tonic::{Request, Response, Status};
 
 use super::event_stream::{self, Events};
+use super::named::request_id;
 use crate::{convert, deadline, identity, status};
 
 /// The tools of one replica.
@@ -27,11 +27,6 @@ impl Tools {
         let scope = identity::scope(&caller, request.scope.as_ref())?;
         convert::into_call(request, caller, scope, bound, id)
     }
-}
-
-/// The id that the envelope gave the request.
-fn request_id<T>(request: &Request<T>) -> RequestId {
-    request.extensions().get().cloned().unwrap_or_else(|| RequestId::new(""))
 }
 
 #[tonic::async_trait]

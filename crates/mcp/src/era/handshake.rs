@@ -44,15 +44,11 @@ pub(crate) fn params(server: &ServerConfig, version: &str) -> Result<Box<RawValu
     #[serde(rename_all = "camelCase")]
     struct Params<'a> {
         protocol_version: &'a str,
-        capabilities: &'a Map<String, Value>,
+        capabilities: Map<String, Value>,
         client_info: ClientInfo,
     }
-    to_raw_value(&Params {
-        protocol_version: version,
-        capabilities: &server.client_capabilities,
-        client_info: client_info(),
-    })
-    .map_err(|error| CallError::NotSent(format!("`initialize` cannot be composed: {error}")))
+    to_raw_value(&Params { protocol_version: version, capabilities: server.profile(), client_info: client_info() })
+        .map_err(|error| CallError::NotSent(format!("`initialize` cannot be composed: {error}")))
 }
 
 /// Reads an `InitializeResult`.

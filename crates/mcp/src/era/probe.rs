@@ -146,7 +146,9 @@ fn judge(opening: &Opening, answer: Result<Box<RawValue>, CallError>) -> Verdict
                 capabilities: None,
             }),
         },
-        Err(CallError::Rpc { .. } | CallError::Malformed(_) | CallError::TooLarge { .. }) => Verdict::Legacy(None),
+        Err(
+            CallError::Rpc { .. } | CallError::Malformed(_) | CallError::Unreadable(_) | CallError::TooLarge { .. },
+        ) => Verdict::Legacy(None),
         Err(lost) => Verdict::Lost(lost),
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use caribou_core::config::ServerConfig;
 use caribou_core::era::{Era, MODERN_VERSION};
+use caribou_core::task::native::{TASKS_EXTENSION, announces};
 use caribou_ports::mcp::CallError;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -23,20 +24,24 @@ pub(crate) const DISCOVER: &str = "server/discover";
 /// The method that asks a modern server to tell of changes.
 pub(crate) const LISTEN: &str = "subscriptions/listen";
 
-/// The extension of the modern era by which a call may be answered by a task (mcp.md §9.2).
-const TASKS: &str = "io.modelcontextprotocol/tasks";
-
 /// The `_meta` fields of every modern request to `server`.
 pub(crate) fn protocol_meta(server: &ServerConfig) -> Vec<(&'static str, Box<RawValue>)> {
-    fields(&server.client_capabilities)
+    fields(&configured(server))
 }
 
-/// The same of a request by somebody who can follow tasks: the extension is declared request by request.
-pub(crate) fn tasks_meta(server: &ServerConfig) -> Vec<(&'static str, Box<RawValue>)> {
-    let mut declared = server.client_capabilities.clone();
+/// What is configured. What could be answered besides is not declared by default: a question in place of the result of
+/// a plain call would reach nobody.
+fn configured(server: &ServerConfig) -> Map<String, Value> {
+    server.client_capabilities.clone().unwrap_or_default()
+}
+
+/// The same of a request by somebody who can follow tasks: the extension is declared request by request. A server with
+/// these `capabilities` that announces it may ask questions in its tasks.
+pub(crate) fn tasks_meta(server: &ServerConfig, capabilities: Option<&RawValue>) -> Vec<(&'static str, Box<RawValue>)> {
+    let mut declared = if announces(capabilities) { server.profile() } else { configured(server) };
     let extensions = declared.entry("extensions").or_insert_with(|| json!({}));
     if let Some(extensions) = extensions.as_object_mut() {
-        extensions.entry(TASKS).or_insert_with(|| json!({}));
+        extensions.entry(TASKS_EXTENSION).or_insert_with(|| json!({}));
     }
     fields(&declared)
 }

@@ -76,7 +76,7 @@ fn deliver_damaged(text: &[u8], deliver: &mut impl FnMut(Message<'_>)) {
 /// The one message that `text` is.
 fn message(text: &str) -> Message<'_> {
     let noise = Message::Noise(text.as_bytes());
-    let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(text) else { return noise };
+    let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(text) else { return not_json(text).unwrap_or(noise) };
     if envelope.jsonrpc.is_none_or(|version| version.get() != "\"2.0\"") {
         return noise;
     }
@@ -94,6 +94,32 @@ fn message(text: &str) -> Message<'_> {
             (None, _) => noise,
         },
     }
+}
+
+/// What JSON does not have and libraries write all the same, Python's among them.
+const NO_NUMBERS: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
+
+/// An answer that is JSON but for such numbers fails the call it names: it would wait until its bound for an answer
+/// that has come. `None` = it is nothing of the kind.
+fn not_json(text: &str) -> Option<Message<'_>> {
+    let (mut patched, mut rest, mut in_string) = (String::with_capacity(text.len()), text, false);
+    while let Some(first) = rest.chars().next() {
+        let odd = NO_NUMBERS.iter().find(|odd| !in_string && rest.starts_with(**odd));
+        let length = match (odd, first) {
+            (Some(odd), _) => odd.len(),
+            (None, '\\') if in_string => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+            (None, first) => first.len_utf8(),
+        };
+        in_string ^= first == '"';
+        patched.push_str(if odd.is_some() { "null" } else { &rest[..length] });
+        rest = &rest[length..];
+    }
+    if patched == text {
+        return None;
+    }
+    // Once patched there is nothing odd left, so that this comes here once.
+    let Message::Response { id, .. } = message(&patched) else { return None };
+    Some(Message::Response { id, outcome: Err(errors::not_json()) })
 }
 
 /// Whether `id` can be that of a request of ours: only then does a message that says nothing else mean anything.
@@ -280,6 +306,19 @@ mod tests {
         let lines = told(b"{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{\"t\":\"\xff\xfe\"}}");
         assert_eq!(lines, ["Ours(9) the server's answer is not valid UTF-8 and was refused"]);
         assert!(told(b"\xff\xfe garbage")[0].starts_with("noise"));
+    }
+
+    #[test]
+    fn an_answer_with_numbers_that_json_does_not_have_fails_its_own_call() {
+        let refused = "Ours(9) the server's answer is not valid JSON: it holds NaN or an infinity, and was refused";
+        for odd in [r#"NaN"#, r#"{"a":[1,-Infinity]}"#, r#"{"t":"\\\"NaN","n":Infinity}"#] {
+            assert_eq!(told(format!(r#"{{"jsonrpc":"2.0","id":9,"result":{odd}}}"#).as_bytes()), [refused], "{odd}");
+        }
+        let text = r#"{"jsonrpc":"2.0","id":9,"result":{"t":"NaN \" Infinity"}}"#;
+        assert_eq!(told(text.as_bytes()), [r#"Ours(9) {"t":"NaN \" Infinity"}"#]);
+        for text in ["loss is NaN", r#"{"jsonrpc":"2.0","method":"m","params":NaN}"#, r#"{"jsonrpc":"2.0","id":NaN"#] {
+            assert_eq!(told(text.as_bytes()), [format!("noise {text}")]);
+        }
     }
 
     #[test]

@@ -65,7 +65,13 @@ fn capped(mut message: String) -> String {
 
 /// The error of a call whose answer is not UTF-8.
 pub(crate) fn not_utf8() -> CallError {
-    CallError::Malformed("the server's answer is not valid UTF-8 and was refused".to_owned())
+    CallError::Unreadable("the server's answer is not valid UTF-8 and was refused".to_owned())
+}
+
+/// The error of a call whose answer holds numbers that JSON does not have.
+pub(crate) fn not_json() -> CallError {
+    let what = "the server's answer is not valid JSON: it holds NaN or an infinity, and was refused";
+    CallError::Unreadable(what.to_owned())
 }
 
 /// The error of a call whose answer names it and then says nothing.

@@ -2,7 +2,8 @@
 //!
 //! Owns the difference between a request that was surely not sent and one whose answer is lost: the form is handed
 //! over as a stream, which the client asks for only once it has a connection, and which is withdrawn when none came
-//! about in time. Each wait is bounded by `client::OPERATION`; whoever waits for the whole sets a bound of its own.
+//! about in time, or when whoever presents a refresh token lost the right to it meanwhile. Each wait is bounded by
+//! `client::OPERATION`; whoever waits for the whole sets a bound of its own.
 
 use std::future::pending;
 use std::io;
@@ -15,13 +16,13 @@ use caribou_core::masker::Masker;
 use caribou_core::oauth::{self, Given, NotGiven, Refusal};
 use caribou_egress::{Guard, WayOut, refusal_in};
 use caribou_ports::BoxFuture;
-use caribou_ports::token_endpoint::{TokenAnswer, TokenEndpoint, TokenRequest, TokenRequestError};
+use caribou_ports::token_endpoint::{StillHeld, TokenAnswer, TokenEndpoint, TokenRequest, TokenRequestError};
 use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::{Body, Client, Response, StatusCode, Url};
 use tokio::sync::oneshot;
-use tokio::time::timeout;
 
 use super::client::{OPERATION, client, describe};
+use super::patience::patiently;
 use super::{body, masking};
 
 /// The largest answer: a token, even one with many claims, is a few kilobytes.
@@ -60,7 +61,7 @@ impl TokenEndpoint for TokenEndpoints {
                 guard.check(&url).map_err(not_sent)?;
             }
             let masker = masking::of_request(&request.oauth, &form);
-            let response = send(&client, url, &form).await?;
+            let response = send(&client, url, &form, request.still_held.clone()).await?;
             read(response, &request, &masker).await
         })
     }
@@ -74,15 +75,26 @@ fn unknown(why: &str) -> TokenRequestError {
     TokenRequestError::Unknown(format!("the token endpoint {why}; whether it gave a token is not known"))
 }
 
+fn unusable(why: impl ToString) -> TokenRequestError {
+    TokenRequestError::Unusable { message: why.to_string(), refresh_token: None }
+}
+
 /// Nobody has asked for the form yet.
 const HELD: u8 = 0;
 /// It is on its way.
 const TAKEN: u8 = 1;
 /// It is not handed out any more.
 const WITHDRAWN: u8 = 2;
+/// It was asked for too late.
+const REFUSED: u8 = 3;
 
 /// Sends the form, and waits for the head of the answer.
-async fn send(client: &Client, url: Url, form: &[(String, Secret)]) -> Result<Response, TokenRequestError> {
+async fn send(
+    client: &Client,
+    url: Url,
+    form: &[(String, Secret)],
+    still_held: Option<StillHeld>,
+) -> Result<Response, TokenRequestError> {
     let text = encoded(form);
     let hand = Arc::new(AtomicU8::new(HELD));
     let (taken, connected) = oneshot::channel();
@@ -91,7 +103,7 @@ async fn send(client: &Client, url: Url, form: &[(String, Secret)]) -> Result<Re
         .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
         .header(CONTENT_LENGTH, text.len())
         .header(ACCEPT, "application/json")
-        .body(Body::wrap_stream(handed_over(text, hand.clone(), taken)));
+        .body(Body::wrap_stream(handed_over(text, hand.clone(), taken, still_held)));
     let mut answer = pin!(request.send());
     let connecting = async {
         tokio::select! {
@@ -99,19 +111,22 @@ async fn send(client: &Client, url: Url, form: &[(String, Secret)]) -> Result<Re
             () = async { if connected.await.is_err() { pending().await } } => None,
         }
     };
-    let answer = match timeout(OPERATION, connecting).await {
-        Ok(Some(answer)) => answer,
-        Ok(None) => match timeout(OPERATION, answer).await {
-            Ok(answer) => answer,
-            Err(_) => return Err(unknown("did not answer within 15 s")),
+    let answer = match patiently(OPERATION, connecting).await {
+        Some(Some(answer)) => answer,
+        Some(None) => match patiently(OPERATION, answer).await {
+            Some(answer) => answer,
+            None => return Err(unknown("did not answer within 15 s")),
         },
-        Err(_) if withdraw(&hand) => {
+        None if withdraw(&hand) => {
             return Err(not_sent("the token endpoint accepted no connection within 15 s; nothing was sent"));
         }
-        Err(_) => return Err(unknown("did not answer within 15 s")),
+        None => return Err(unknown("did not answer within 15 s")),
     };
     answer.map_err(|error| match refusal_in(&error) {
         Some(refused) => not_sent(refused),
+        None if hand.load(Ordering::Acquire) == REFUSED => {
+            not_sent("the right to present the refresh token ended before it was sent; nothing was sent")
+        }
         None if withdraw(&hand) => {
             not_sent(format!("the token endpoint cannot be reached: {}; nothing was sent", describe(&error)))
         }
@@ -130,14 +145,17 @@ fn handed_over(
     form: String,
     hand: Arc<AtomicU8>,
     taken: oneshot::Sender<()>,
+    still_held: Option<StillHeld>,
 ) -> impl futures::Stream<Item = Result<String, io::Error>> + Send + 'static {
     futures::stream::once(async move {
-        match hand.compare_exchange(HELD, TAKEN, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => {
+        // The last moment: a process that stood still since it asked for the right may have lost it (R1).
+        let next = if still_held.is_none_or(|is_held| is_held()) { TAKEN } else { REFUSED };
+        match hand.compare_exchange(HELD, next, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) if next == TAKEN => {
                 let _ = taken.send(());
                 Ok(form)
             }
-            Err(_) => Err(io::Error::other("the request was given up")),
+            _ => Err(io::Error::other("the request was given up")),
         }
     })
 }
@@ -160,11 +178,9 @@ async fn read(response: Response, request: &TokenRequest, masker: &Masker) -> Re
         return Err(refused(Some(status), &Refusal::read(&members), &masker));
     }
     let members = match body {
-        Ok(body) => body::members(&content_type, &body).map_err(|why| TokenRequestError::Unusable(why.to_owned()))?,
+        Ok(body) => body::members(&content_type, &body).map_err(unusable)?,
         Err(NotWhole::TooLarge) => {
-            return Err(TokenRequestError::Unusable(format!(
-                "the answer of the token endpoint is larger than {MAX_ANSWER_BYTES} bytes"
-            )));
+            return Err(unusable(format!("the answer of the token endpoint is larger than {MAX_ANSWER_BYTES} bytes")));
         }
         Err(NotWhole::Broken(why)) => return Err(unknown(&why)),
     };
@@ -173,7 +189,10 @@ async fn read(response: Response, request: &TokenRequest, masker: &Masker) -> Re
         Err(NotGiven::Refused(refusal)) => {
             Err(refused(None, &refusal, &masking::with_answer(masker, &request.oauth, &members)))
         }
-        Err(NotGiven::Unusable(why)) => Err(TokenRequestError::Unusable(why)),
+        Err(NotGiven::Unusable(message)) => {
+            let refresh_token = oauth::answer::successor(&request.oauth, &members);
+            Err(TokenRequestError::Unusable { message, refresh_token })
+        }
     }
 }
 
@@ -186,12 +205,12 @@ enum NotWhole {
 async fn whole(mut response: Response) -> Result<Vec<u8>, NotWhole> {
     let mut body = Vec::new();
     loop {
-        match timeout(OPERATION, response.chunk()).await {
-            Ok(Ok(None)) => return Ok(body),
-            Ok(Ok(Some(chunk))) if body.len() + chunk.len() > MAX_ANSWER_BYTES => return Err(NotWhole::TooLarge),
-            Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
-            Ok(Err(error)) => return Err(NotWhole::Broken(format!("broke its answer off: {}", describe(&error)))),
-            Err(_) => return Err(NotWhole::Broken("stood still amid its answer for 15 s".to_owned())),
+        match patiently(OPERATION, response.chunk()).await {
+            Some(Ok(None)) => return Ok(body),
+            Some(Ok(Some(chunk))) if body.len() + chunk.len() > MAX_ANSWER_BYTES => return Err(NotWhole::TooLarge),
+            Some(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
+            Some(Err(error)) => return Err(NotWhole::Broken(format!("broke its answer off: {}", describe(&error)))),
+            None => return Err(NotWhole::Broken("stood still amid its answer for 15 s".to_owned())),
         }
     }
 }

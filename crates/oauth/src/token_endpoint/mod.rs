@@ -10,6 +10,7 @@ mod body;
 mod client;
 mod endpoint;
 mod masking;
+mod patience;
 #[cfg(test)]
 mod tests;
 

@@ -8,8 +8,10 @@ mod audit;
 mod connections;
 mod error;
 mod notifications;
+mod oauth_chains;
 mod promotions;
 mod replicas;
+mod sessions;
 mod task_rows;
 mod task_store;
 mod tasks;
@@ -22,8 +24,13 @@ pub use error::StoreError;
 pub use notifications::{
     ClaimDeliveries, ClaimedDelivery, DeadLetter, DeliveryClaim, Notifications, Redelivered, Reserved, StoredEvent,
 };
+pub use oauth_chains::{
+    BeginRefresh, ChainLease, FailedRefresh, GrantId, OAuthChains, SealedTokens, Standing, StartChain, StoredChain,
+    Successor, TokenColumn, Verdict,
+};
 pub use promotions::Promotions;
-pub use replicas::{Renewal, Renewed, Replica, ReplicaState, Replicas, StoredReplica};
+pub use replicas::{Renewal, Renewed, Replica, Replicas, StoredReplica};
+pub use sessions::{Sessions, StoredSession, TakeSession, Taken};
 pub use task_rows::{PageKey, StoredTask, TaskFilter};
 pub use task_store::TaskStore;
 pub use tasks::{

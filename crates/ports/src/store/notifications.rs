@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use caribou_core::holding::Token;
 use caribou_core::ids::{BootId, Scope, ServerName};
-use caribou_core::notification::{Delivery, Happened, Sink};
+use caribou_core::notification::{Audience, Delivery, Happened, Sink};
 use caribou_core::task::{Status, TaskId, TaskLimits};
 
 use super::{Settled, StoreError};
@@ -84,6 +84,8 @@ pub struct ClaimDeliveries {
     pub owner: BootId,
     /// To which sink.
     pub sink: Sink,
+    /// Whose tasks they are about.
+    pub of: Audience,
     /// As many as are made at once now; at most [`super::MAX_CLAIMED`].
     pub at_most: u32,
     /// How long the claims hold.

@@ -29,8 +29,11 @@ pub trait Replicas: Send + Sync + 'static {
     /// Records that this life ended now. Final: nothing brings it back, and ending again changes nothing.
     fn end(&self, boot: BootId) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// All lives on record, the youngest first.
+    /// The lives that have not ended, as far as anybody knows, the youngest first.
     fn list(&self) -> BoxFuture<'_, Result<Vec<StoredReplica>, StoreError>>;
+
+    /// Deletes the record of lives that ended longer ago than `age`: at most [`super::FORGET_BATCH`]. How many.
+    fn forget_replicas(&self, age: Duration) -> BoxFuture<'_, Result<u64, StoreError>>;
 }
 
 /// One life of one replica, as it tells of itself.
@@ -67,13 +70,11 @@ pub enum Renewed {
     Dead,
 }
 
-/// One life of one replica, as it is on record.
+/// One life of one replica that has not ended, as it is on record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredReplica {
     /// Who.
     pub replica: Replica,
-    /// What is known of it.
-    pub state: ReplicaState,
     /// How long ago it began, by the store's clock, so that no two machines' clocks are compared.
     pub age: Duration,
     /// The renewals so far: a peer watches them move.
@@ -82,13 +83,4 @@ pub struct StoredReplica {
     pub lease_left: Duration,
     /// The configurations of task servers it was started with.
     pub configurations: Vec<SnapshotFingerprint>,
-}
-
-/// What is known of a replica. Numbers are those of the stored column; 2 will be *draining*.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplicaState {
-    /// It began and has not ended, as far as anybody knows.
-    Up,
-    /// It ended. Final.
-    Dead,
 }

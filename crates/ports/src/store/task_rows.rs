@@ -3,6 +3,8 @@
 //! Everything that is never shown to callers (the remote's name, the driver's data, the server's configuration) is left
 //! out; the server and the user are for administrators.
 
+use std::fmt;
+
 use caribou_core::ids::{Scope, ServerName, ThreadId, UserId};
 use caribou_core::notification::Notified;
 use caribou_core::task::{Snapshot, TaskId};
@@ -27,6 +29,34 @@ pub struct PageKey {
     pub created_us: i64,
     /// Which.
     pub task: TaskId,
+}
+
+impl fmt::Display for PageKey {
+    /// The cursor that callers hand back: its time and name in hexadecimal digits. Nothing to take apart for them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}{:032x}", self.created_us, u128::from_be_bytes(self.task.0))
+    }
+}
+
+impl PageKey {
+    /// The place that a cursor of ours names; `None` = it is none.
+    pub fn parse(cursor: &str) -> Option<Self> {
+        let is_ours = cursor.len() == 48 && cursor.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        if !is_ours {
+            return None;
+        }
+        let (created, name) = cursor.split_at(16);
+        let created_us = i64::from_str_radix(created, 16).ok()?;
+        let task = TaskId(u128::from_str_radix(name, 16).ok()?.to_be_bytes());
+        Some(Self { created_us, task })
+    }
+}
+
+impl StoredTask {
+    /// Where the page after one that ends with this task begins.
+    pub fn page_key(&self) -> PageKey {
+        PageKey { created_us: self.created_us, task: self.task }
+    }
 }
 
 /// A task on record. Times are microseconds of the Unix epoch by the store's clock, for people and for paging only.
@@ -72,4 +102,22 @@ pub struct StoredTask {
     pub notification_failures: u32,
     /// Why it failed last.
     pub notification_error: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_names_the_place_it_was_made_at_and_nothing_else_does() {
+        let name = "0a0102030405060708090a0b0c0d0eff";
+        let text = format!("{:016x}{name}", 1_790_000_000_000_001_i64);
+        let read = PageKey::parse(&text).unwrap();
+        assert_eq!(read.created_us, 1_790_000_000_000_001);
+        assert_eq!(read.task.to_string(), format!("mcp-task-{name}"));
+        assert_eq!(read.to_string(), text);
+        for wrong in ["", "7", &"f".repeat(48), &"0".repeat(47), &"A".repeat(48), &"é".repeat(24)] {
+            assert_eq!(PageKey::parse(wrong), None, "{wrong}");
+        }
+    }
 }

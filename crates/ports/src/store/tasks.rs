@@ -32,7 +32,8 @@ pub trait Tasks: Send + Sync + 'static {
     fn mark_unknown(&self, claim: TaskClaim, change: Change) -> BoxFuture<'_, Result<Settled, StoreError>>;
 
     /// Claims work that is due, the longest due first in each shard. A row whose claim expired counts as abandoned;
-    /// abandoned too often it goes to [`Duty::Quarantine`] instead of being given out (durability.md 1.5, poison).
+    /// abandoned too often it goes to [`Duty::Quarantine`] instead of being given out (durability.md 1.5, poison). What
+    /// is pinned to another replica ([`caribou_core::task::Pin`]) is left to it for as long as that one has not ended.
     fn claim_due(&self, wanted: ClaimTasks) -> BoxFuture<'_, Result<Vec<ClaimedTask>, StoreError>>;
 
     /// Puts off claims that run long. The ones that are lost.
@@ -104,7 +105,7 @@ pub trait Tasks: Send + Sync + 'static {
     fn forget_tasks(&self, age: Duration) -> BoxFuture<'_, Result<u64, StoreError>>;
 }
 
-/// Tasks that are deleted in one commit (durability.md 1.4, retention).
+/// Tasks, or lives of replicas, that are deleted in one commit (durability.md 1.4, retention).
 pub const FORGET_BATCH: u32 = 1_000;
 
 /// The most that is claimed at once.
@@ -230,7 +231,7 @@ pub struct ClaimTasks {
     pub at_most: u32,
     /// How long the claims hold: at least twice the deadline of the call they are made for.
     pub lease: Duration,
-    /// Only what has been due for this long. Zero for one's own shards.
+    /// Only what has been due for this long, or is pinned to whoever claims. Zero for one's own shards.
     pub overdue: Duration,
     /// Work of these configurations is left to others ([`SnapshotFingerprint::left_to_others`]).
     pub not_of: Vec<SnapshotFingerprint>,
@@ -265,6 +266,8 @@ pub struct ClaimedTask {
     pub session_id: Option<String>,
     /// Whether it lives and dies with one session.
     pub is_pinned: bool,
+    /// Whether the replica that it is pinned to has ended, and that session with it.
+    pub is_lost: bool,
     /// The configuration of the server it was accepted under.
     pub configuration: SnapshotFingerprint,
     /// The run of an agent that asked for it.

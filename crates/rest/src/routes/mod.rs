@@ -7,6 +7,7 @@ pub(crate) mod connections;
 pub(crate) mod features;
 pub(crate) mod health;
 pub(crate) mod metrics;
+pub(crate) mod oauth;
 pub(crate) mod openapi;
 pub(crate) mod prompt_section;
 pub(crate) mod servers;

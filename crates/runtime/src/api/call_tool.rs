@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
 
+use super::submit_task::AsTask;
 use crate::Runtime;
 use crate::audit::{Entry, Recording};
 use crate::call::{Answered, Bound, Way, answered, kept_back, prepare};
@@ -39,6 +40,8 @@ pub struct CallTool {
     pub run_id: Option<Arc<str>>,
     /// The model's id of this call.
     pub tool_call_id: Option<Arc<str>>,
+    /// Whether a task is asked for, of a tool that may be called as one but need not be.
+    pub task: bool,
     /// The caller's own bound; the server's and the replica's bounds hold besides.
     pub timeout: Option<Duration>,
     /// Where progress goes.
@@ -101,6 +104,9 @@ impl Runtime {
                 ..VerbError::new(Code::Busy, "this replica has as many calls in flight as it may; try again")
             });
         };
+        if let Some(tool) = self.agent_tool(&call.name) {
+            return self.call_agent_tool(tool, &call).await;
+        }
         let bound = Bound::of(call.timeout.unwrap_or(self.options.call_max).min(self.options.call_max));
         let found = async {
             let found = self.find_tool(&call.name, &call.scope.user).await?;
@@ -136,10 +142,12 @@ impl Runtime {
 
     /// Prepares the call and sends it, unless an interceptor answers in its server's place.
     async fn call_found(&self, target: &Target, call: &mut CallTool, bound: Bound) -> Result<Answered, VerbError> {
+        let as_task = self.as_task(target, call)?;
         match timeout_at(bound.deadline, prepare(target, call)).await {
-            Ok(Ok(Way::On(prepared))) => match &target.makes {
-                Some(makes) => self.submit_task(target, makes, call, *prepared, bound).await,
-                None => self.call_target(target, call, *prepared, bound).await,
+            Ok(Ok(Way::On(prepared))) => match as_task {
+                AsTask::Submitted(makes) => self.submit_task(target, makes, call, *prepared, bound).await,
+                AsTask::Perhaps(makes) => self.call_target(target, call, *prepared, bound, Some(makes)).await,
+                AsTask::No => self.call_target(target, call, *prepared, bound, None).await,
             },
             Ok(Ok(Way::Answered(result))) => Ok(answered(call, result)),
             Ok(Err(refused)) => Err(refused),

@@ -27,7 +27,12 @@ impl Runtime {
         self.audit.around(entry, self.cancel_on_record(caller, scope, task)).await
     }
 
-    async fn cancel_on_record(&self, caller: &Caller, scope: &Scope, task: &str) -> Result<StoredTask, VerbError> {
+    pub(super) async fn cancel_on_record(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        task: &str,
+    ) -> Result<StoredTask, VerbError> {
         caller.principal.acts_for(Some(scope.user.as_str()))?;
         let road = self.task_service()?;
         let task = TaskId::parse(task).ok_or_else(no_task)?;

@@ -30,9 +30,11 @@ pub struct ListedTool {
     pub repaired: Arc<[String]>,
     /// Whether and for what it should be preferred (contract 1.3).
     pub routing: Arc<Routing>,
+    /// Whether it is one of Caribou's own, of no server.
+    pub is_ours: bool,
 }
 
-/// All tools, in document order of the servers, then server order.
+/// All tools, in document order of the servers, then server order; Caribou's own last.
 #[derive(Clone, Debug, Default)]
 pub struct ListedTools {
     /// The tools that may be called.
@@ -68,14 +70,16 @@ impl Runtime {
             let others = failed.iter_mut().filter(|(server, _)| !personal::is_runtime_name(server));
             others.for_each(|(_, reason)| ADMINS_SEE_WHY.clone_into(reason));
         }
-        Ok(ListedTools {
+        let mut listed = ListedTools {
             tools: offer.tools.iter().filter(|tool| caller.may_use(&tool.name)).cloned().collect(),
             denied: offer.denied.iter().filter(|name| caller.may_use(name)).cloned().collect(),
             deferred,
             catalog: offer.deferral.as_ref().map(|deferral| deferral.catalog().clone()),
             failed,
             ..snapshot.listed.clone()
-        })
+        };
+        self.add_agent_tools(caller, &snapshot, &mut listed);
+        Ok(listed)
     }
 
     /// Asks `server` for its list again, or every enabled server: for those that never announce a change.

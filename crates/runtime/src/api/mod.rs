@@ -1,11 +1,14 @@
 //! The public verbs, one a file.
 
 pub(crate) mod answer_task;
+pub(crate) mod background_tasks;
 pub(crate) mod call_tool;
 pub(crate) mod cancel_task;
 pub(crate) mod change_config;
 pub(crate) mod close_sessions;
+pub(crate) mod follow_task;
 pub(crate) mod list_tools;
+pub(crate) mod oauth_chains;
 pub(crate) mod personal_connections;
 pub(crate) mod promote_tools;
 pub(crate) mod prompt_section;
@@ -15,3 +18,4 @@ pub(crate) mod reset;
 pub(crate) mod search_tools;
 pub(crate) mod status;
 pub(crate) mod submit_task;
+pub(crate) mod watch_tasks;

@@ -1,15 +1,18 @@
 //! Submit a durable task: what a call of a submitting tool does (contract 6.4, 6.11).
 //!
 //! The caller hears `{task_id, task_name, status, message}` as a `CallToolResult`, with the local name; the remote's own
-//! never leaves us. Nothing is submitted to a server whose stored configuration is another one than the one that its
+//! never leaves us. A task of the protocol itself, asked for or made by the server of a plain call, is told alike, under the
+//! raw name of its tool (mcp.md §9). Nothing is submitted to a server whose stored configuration is another one than the one that its
 //! tasks would be followed by, until the next start (contract 6.12).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use caribou_core::bounds::TASKS_PER_USER;
+use caribou_core::config::endpoint_fingerprint;
 use caribou_core::failure::{Class, Code};
 use caribou_core::task::limits::COMPENSATION;
+use caribou_core::task::native::{self, Way};
 use caribou_core::task::submission::Submitted;
 use caribou_core::task::{Status, TaskId};
 use caribou_ports::store::{Noted, TaskClaim, TaskIntent};
@@ -21,10 +24,74 @@ use crate::Runtime;
 use crate::call::{Answered, Bound, Prepared};
 use crate::catalog::{Makes, Target};
 use crate::error::VerbError;
+use crate::session::Handle;
 use crate::shape::Shaping;
-use crate::tasks::{Outcome, Submission, Submitting, TaskRoad, random, submit_key};
+use crate::tasks::{Made, Outcome, Submission, Submitting, TaskRoad, random, submit_key};
+
+/// What a call has to do with tasks.
+pub(super) enum AsTask<'t> {
+    /// Nothing.
+    No,
+    /// Its server may answer it by one.
+    Perhaps(&'t Makes),
+    /// It submits one.
+    Submitted(&'t Makes),
+}
 
 impl Runtime {
+    /// What this call of `target` has to do with tasks.
+    ///
+    /// # Errors
+    /// `invalid`: it asks for a task of a tool that makes none. `unavailable`: it takes a task, and nobody follows any.
+    pub(super) fn as_task<'t>(&self, target: &'t Target, call: &CallTool) -> Result<AsTask<'t>, VerbError> {
+        let makes = target.makes.as_ref();
+        // The submitting tool of a toolset tells by itself what it lacks (contract 6.11).
+        if let Some(makes) = makes.filter(|makes| !makes.is_native()) {
+            return Ok(AsTask::Submitted(makes));
+        }
+        let driven = |makes: &Makes| self.tasks.as_ref().is_some_and(|road| road.drivers.get(makes.driver).is_some());
+        let is_followed = makes.is_some_and(driven);
+        let way = native::way(makes.map(|makes| makes.offer), call.task, is_followed);
+        let way = way.map_err(|no_way| VerbError::new(no_way.code(), format!("tool `{}` {no_way}", call.name)))?;
+        Ok(match (way, makes) {
+            (Way::Task, Some(makes)) => AsTask::Submitted(makes),
+            (Way::CallOrTask, Some(makes)) => AsTask::Perhaps(makes),
+            _ => AsTask::No,
+        })
+    }
+
+    /// Sees to the task that a server made of a call, if its answer tells of one. `None` = it is an ordinary result.
+    ///
+    /// # Errors
+    /// The server made a task that cannot be followed, or that cannot be stored and is cancelled.
+    pub(crate) async fn keep_made(
+        &self,
+        target: &Target,
+        makes: &Makes,
+        call: &CallTool,
+        (result, answered_by): (&RawValue, Arc<Handle>),
+    ) -> Result<Option<Answered>, VerbError> {
+        let Some(road) = &self.tasks else { return Ok(None) };
+        let Some(driver) = road.drivers.get(makes.driver) else { return Ok(None) };
+        let remote = match driver.created(result) {
+            Ok(None) => return Ok(None),
+            Ok(Some(remote)) => remote,
+            Err(misread) => {
+                let server = target.binding.server.shown_name();
+                let detail = format!("server `{server}` made a task of the call that cannot be followed: {misread}");
+                return Err(VerbError::new(Code::UpstreamError, detail));
+            }
+        };
+        let intent = self.intent(road, target, makes, call)?;
+        let task = intent.task;
+        let upstream = road.answered_upstream(task, &call.scope, &target.binding, answered_by);
+        let made = Made { road: road.clone(), driver: driver.clone(), intent, remote, upstream };
+        match made.begin().await.map_err(|_| VerbError::fault())?? {
+            Outcome::Task(status) => Ok(Some(told(call, task, &makes.task_name, status))),
+            Outcome::Answered(_) => Ok(None),
+        }
+    }
+
     /// Submits the task that `target` makes.
     pub(super) async fn submit_task(
         &self,
@@ -75,7 +142,7 @@ impl Runtime {
             server: server.name.clone(),
             driver: makes.driver.to_owned(),
             task_name: makes.task_name.to_string(),
-            snapshot: road.fingerprint(server),
+            snapshot: if makes.is_native() { endpoint_fingerprint(server) } else { road.fingerprint(server) },
             is_pinned: makes.is_pinned,
             run_id: call.run_id.as_deref().map(str::to_owned),
             tool_call_id: call.tool_call_id.as_deref().map(str::to_owned),
@@ -123,11 +190,15 @@ async fn note(road: &TaskRoad, intent: &TaskIntent) -> Result<Noticed, VerbError
 
 /// What the caller hears of its task.
 fn told(call: &CallTool, task: TaskId, task_name: &Arc<str>, status: Status) -> Answered {
-    let told = serde_json::to_value(Submitted::of(task, task_name, status)).unwrap_or(Value::Null);
-    let result = json!({ "content": [{ "type": "text", "text": told.to_string() }], "structuredContent": told });
-    // A value always becomes JSON.
-    let result = serde_json::value::to_raw_value(&result).unwrap_or_default();
+    let result = says(serde_json::to_value(Submitted::of(task, task_name, status)));
     (CalledTool { result, agent: None, session: None }, Shaping::of_ready(call.shape))
+}
+
+/// A `CallToolResult` of ours that says this, as text and as data. What is ours always becomes JSON.
+pub(super) fn says(what: serde_json::Result<Value>) -> Box<RawValue> {
+    let what = what.unwrap_or(Value::Null);
+    let result = json!({ "content": [{ "type": "text", "text": what.to_string() }], "structuredContent": what });
+    serde_json::value::to_raw_value(&result).unwrap_or_default()
 }
 
 /// A submitting tool without anybody who follows tasks (contract 6.11).

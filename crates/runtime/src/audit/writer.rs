@@ -6,7 +6,7 @@ use std::sync::Arc;
 use caribou_core::bounds;
 use caribou_ports::store::{Audit, AuditRow};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{sleep, timeout};
 
 use super::entry::Entry;
 use super::metrics::AuditMetrics;
@@ -43,12 +43,16 @@ impl Writer {
                 _ = &mut *stop, if !self.rows.is_closed() => self.rows.close(),
             }
         }
-        let due = Instant::now() + bounds::AUDIT_LINGER;
-        while batch.len() < bounds::AUDIT_BATCH && !self.rows.is_closed() {
-            let room = bounds::AUDIT_BATCH - batch.len();
-            match timeout_at(due, self.rows.recv_many(&mut batch, room)).await {
-                Ok(count) if count > 0 => {}
-                Ok(_) | Err(_) => break,
+        if batch.len() < bounds::AUDIT_BATCH && !self.rows.is_closed() {
+            // Asleep, not reading: whoever reads is woken by each row, and pays for it in each call.
+            tokio::select! {
+                () = sleep(bounds::AUDIT_LINGER) => {}
+                _ = &mut *stop => self.rows.close(),
+            }
+            while batch.len() < bounds::AUDIT_BATCH
+                && let Ok(row) = self.rows.try_recv()
+            {
+                batch.push(row);
             }
         }
         Some(batch)

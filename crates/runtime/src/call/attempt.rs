@@ -1,7 +1,9 @@
 //! Sends a prepared call in a session of its user, thread and credentials, and brings the answer back.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use caribou_core::era::Era;
 use caribou_core::session::call_limits;
 use caribou_ports::mcp::{CallError, ToolCall};
 use serde_json::value::RawValue;
@@ -11,9 +13,9 @@ use super::bounds::{Bound, Silence, heard, timed_out, too_silent};
 use super::failure::call_failed;
 use crate::Runtime;
 use crate::api::call_tool::{CallTool, CalledTool, SessionSeen};
-use crate::catalog::Target;
+use crate::catalog::{Makes, Target};
 use crate::error::VerbError;
-use crate::session::Admitted;
+use crate::session::{Admitted, Handle};
 use crate::shape::Shaping;
 
 /// What came back, and what is left to do about its form.
@@ -37,24 +39,27 @@ pub(crate) fn answered(call: &CallTool, result: Box<RawValue>) -> Answered {
 }
 
 impl Runtime {
-    /// Sends the call, shows the result to its interceptors, and answers with what they made of it.
+    /// Sends the call, shows the result to its interceptors, and answers with what they made of it. `perhaps` = the server
+    /// is told that it may answer by a task, and what tells of one is none of the results that interceptors know.
     pub(crate) async fn call_target(
         &self,
         target: &Target,
         call: &CallTool,
         prepared: Prepared,
         bound: Bound,
+        perhaps: Option<&Makes>,
     ) -> Result<Answered, VerbError> {
         let server = &target.binding.server;
         let reached = AtomicBool::new(false);
         let attempt = async {
-            match self.attempt(target, call, &prepared, &reached).await {
+            let sent = || self.attempt(target, call, &prepared, (&reached, perhaps.is_some()));
+            match sent().await {
                 // It surely never left: the session was lost between two calls.
-                Err(Failed { not_sent: true, .. }) => self.attempt(target, call, &prepared, &reached).await,
+                Err(Failed { not_sent: true, .. }) => sent().await,
                 done => done,
             }
         };
-        let (mut called, shaping) = match tokio::time::timeout_at(bound.deadline, attempt).await {
+        let ((mut called, shaping), answered_by) = match tokio::time::timeout_at(bound.deadline, attempt).await {
             Ok(done) => done.map_err(|failed| failed.error)?,
             Err(_) if !reached.load(Ordering::Relaxed) => {
                 let why = format!("server `{}` is still being opened", server.shown_name());
@@ -62,6 +67,12 @@ impl Runtime {
             }
             Err(_) => return Err(bound.passed(server, &target.raw_name)),
         };
+        if let Some(makes) = perhaps
+            // Boxed: most calls never come here, and each would carry it along.
+            && let Some(task) = Box::pin(self.keep_made(target, makes, call, (&called.result, answered_by))).await?
+        {
+            return Ok(task);
+        }
         if let Some(passage) = prepared.passage {
             let shown = tokio::time::timeout_at(bound.deadline, passage.after(called.result)).await;
             called.result = shown.unwrap_or_else(|_| Err(bound.not_shown(&call.name)))?;
@@ -69,14 +80,15 @@ impl Runtime {
         Ok((called, shaping))
     }
 
-    /// `reached` is set once the call may have reached the server.
+    /// `reached` is set once the call may have reached the server. `declares` = the server may answer by a task. Answers
+    /// also with the session that answered.
     async fn attempt(
         &self,
         target: &Target,
         call: &CallTool,
         prepared: &Prepared,
-        reached: &AtomicBool,
-    ) -> Result<Answered, Failed> {
+        (reached, declares): (&AtomicBool, bool),
+    ) -> Result<(Answered, Arc<Handle>), Failed> {
         let server = &target.binding.server;
         let admitted = self.router.admit(&target.binding, &call.scope, &prepared.headers).await?;
         reached.store(true, Ordering::Relaxed);
@@ -91,7 +103,8 @@ impl Runtime {
             meta: prepared.meta.clone(),
             headers: prepared.call_headers(server),
             progress: heard(call.progress.clone(), silence.as_ref()),
-            task: None,
+            // Nothing is asked for of a server that turned out to be of the other era.
+            task: (declares && facts.era == Era::Modern).then(Box::<RawValue>::default),
         };
         let answer = admitted.session.call_tool(upstream);
         let result = tokio::select! {
@@ -105,7 +118,10 @@ impl Runtime {
         };
         admitted.handle.asked(&result);
         match result {
-            Ok(result) => Ok((CalledTool { result, agent: None, session: self.seen(&admitted) }, shaping)),
+            Ok(result) => {
+                let called = CalledTool { result, agent: None, session: self.seen(&admitted) };
+                Ok(((called, shaping), admitted.handle.clone()))
+            }
             Err(error) => {
                 let not_sent = matches!(error, CallError::Disconnected { sent: false, .. });
                 let error = call_failed(server, &target.raw_name, error, prepared.headers.values());

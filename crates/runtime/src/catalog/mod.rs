@@ -8,11 +8,13 @@ mod actor;
 mod dirty;
 mod discover;
 mod lookup;
+mod makes;
 mod offer;
 mod snapshot;
 
 pub(crate) use actor::{CatalogActor, CatalogMessage};
 pub(crate) use dirty::DirtyLists;
 pub(crate) use lookup::Catalog;
+pub(crate) use makes::Makes;
 pub(crate) use offer::Offer;
-pub(crate) use snapshot::{Entry, EntryState, Makes, Published, Snapshot, Target};
+pub(crate) use snapshot::{Entry, EntryState, Published, Snapshot, Target};

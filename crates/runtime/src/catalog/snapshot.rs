@@ -5,18 +5,17 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use caribou_core::config::{Origin, ServerConfig};
 use caribou_core::ids::ServerName;
-use caribou_core::task::exposure;
 use caribou_core::tool::{ServerTools, could_belong_to, merge};
 use caribou_ports::mcp::SessionFacts;
 use tokio::time::Instant;
 
+use super::makes::Makes;
 use super::offer::Offer;
 use crate::api::list_tools::{ListedTool, ListedTools};
 use crate::config::{Binding, Configured, Generation};
 use crate::error::VerbError;
 use crate::interception::Chain;
 use crate::metrics::{Metrics, ToolLabels};
-use crate::tasks::ORDINARY;
 
 /// How one server is.
 #[derive(Clone)]
@@ -107,25 +106,6 @@ impl Entry {
     }
 }
 
-/// The task that a call of a tool submits.
-#[derive(Clone)]
-pub(crate) struct Makes {
-    /// Who speaks to the server about it.
-    pub(crate) driver: &'static str,
-    /// The name of its toolset.
-    pub(crate) task_name: Arc<str>,
-    /// Whether it lives and dies with one session of the server (architecture.md §10, pinned tasks).
-    pub(crate) is_pinned: bool,
-}
-
-impl Makes {
-    /// What a call of this tool makes, by the toolsets of its server.
-    fn of(server: &ServerConfig, raw_name: &str) -> Option<Self> {
-        let exposure::Role::Submit(set) = exposure::role(server, raw_name) else { return None };
-        Some(Self { driver: ORDINARY, task_name: set.name.as_str().into(), is_pinned: server.transport.owns_process() })
-    }
-}
-
 /// Where a visible name leads.
 #[derive(Clone)]
 pub(crate) struct Target {
@@ -133,7 +113,7 @@ pub(crate) struct Target {
     pub(crate) raw_name: Arc<str>,
     pub(crate) labels: ToolLabels,
     pub(crate) chain: Arc<Chain>,
-    /// `Some` = a call of it submits a task.
+    /// `Some` = a call of it makes a task, or may make one.
     pub(crate) makes: Option<Makes>,
     /// Place of its server in the document.
     place: usize,
@@ -181,15 +161,21 @@ impl Snapshot {
                     repaired: tool.repaired.clone(),
                     connection: connection.clone(),
                     routing: Arc::new(binding.server.routing_of(&tool.raw_name)),
+                    is_ours: false,
                 });
                 let labels = Metrics::tool_labels(&binding.server, &tool.raw_name);
                 let (raw_name, chain) = (tool.raw_name.clone(), chain.clone());
-                let makes = Makes::of(&binding.server, &raw_name);
+                let makes = Makes::of(&binding.server, tool, entry.facts.as_ref());
                 let target = Target { binding: binding.clone(), raw_name, labels, chain, makes, place };
                 targets.insert(tool.name.clone(), target);
             }
         }
         Self { entries, targets, listed, warnings, offer: OnceLock::new() }
+    }
+
+    /// Whether some tool lets it be known that calls of it make tasks.
+    pub(crate) fn makes_tasks(&self) -> bool {
+        self.targets.values().any(|target| target.makes.as_ref().is_some_and(Makes::is_announced))
     }
 
     /// Where `name` leads, unless an earlier server that is still being discovered may claim it.

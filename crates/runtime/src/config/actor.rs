@@ -24,6 +24,7 @@ use crate::api::change_config::ConfigView;
 use crate::catalog::Catalog;
 use crate::error::VerbError;
 use crate::metrics::Metrics;
+use crate::oauth::Chains;
 use crate::roles::Role;
 use crate::session::{RegistryMessage, Router};
 use crate::tasks::Frozen;
@@ -51,6 +52,7 @@ pub(crate) struct ConfigurationActor {
     pub(crate) in_force: InForce,
     pub(crate) router: Router,
     pub(crate) catalog: Catalog,
+    pub(crate) chains: Chains,
     /// Whether the stored document is in force.
     pub(crate) stale: Staleness,
     /// The task servers of the start; `None` = no tasks are followed here.
@@ -179,10 +181,14 @@ impl ConfigurationActor {
         let edit = written(change, launch_refused, file, variables.clone(), allowlist.clone());
         let text = source.replace(condition, edit).await.map_err(not_done)?;
         match self.apply(state, &text).await {
-            Ok(()) => self.view(&text).map_err(|error| {
-                let detail = format!("the change is made and in force, but cannot be shown: {}", error.detail);
-                VerbError::new(Code::ConfigChanged, detail)
-            }),
+            Ok(()) => {
+                // Contract 7.6: saving deletes the chains of servers that there are no more.
+                self.chains.saved(state.document.servers.iter().map(|entry| &entry.name)).await;
+                self.view(&text).map_err(|error| {
+                    let detail = format!("the change is made and in force, but cannot be shown: {}", error.detail);
+                    VerbError::new(Code::ConfigChanged, detail)
+                })
+            }
             Err(problems) => {
                 let why = first_of(&problems);
                 self.stale.set(StaleConfig::unusable(problems));

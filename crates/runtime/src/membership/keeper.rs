@@ -11,7 +11,7 @@ use caribou_core::bounds;
 use caribou_core::holding::{LifeOver, Sighting, renewed};
 use caribou_core::ids::BootId;
 use caribou_core::task::SnapshotFingerprint;
-use caribou_ports::store::{Renewal, Renewed, ReplicaState, StoreError, StoredReplica, TaskStore};
+use caribou_ports::store::{Renewal, Renewed, StoreError, StoredReplica, TaskStore};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::time::{Instant, timeout};
 
@@ -179,17 +179,16 @@ impl Keeper {
     /// Compares with what was seen before. Those who may be declared dead, with the renewals seen.
     fn note(&self, state: &mut KeeperState, lives: Vec<StoredReplica>) -> Vec<(BootId, i64)> {
         let now = Instant::now();
-        let (up, ended): (Vec<_>, Vec<_>) = lives.into_iter().partition(|life| life.state == ReplicaState::Up);
-        // Whoever declared them may have died before it took their work back. Taking back twice changes nothing.
-        if ended.iter().any(|life| life.replica.boot == self.boot) {
+        let is_up = |boot: &BootId| lives.iter().any(|life| life.replica.boot == *boot);
+        if !is_up(&self.boot) {
             self.over(LifeOver::DeclaredDead);
             return Vec::new();
         }
-        let ended = ended.into_iter().filter(|life| state.seen.remove(&life.replica.boot).is_some());
-        state.owed.extend(ended.map(|life| life.replica.boot));
-        state.seen.retain(|boot, _| up.iter().any(|life| life.replica.boot == *boot));
+        // Whoever declared them dead may have died before it took their work back. Taking back twice changes nothing.
+        state.owed.extend(state.seen.keys().filter(|boot| !is_up(boot)).cloned());
+        state.seen.retain(|boot, _| is_up(boot));
         let (mut peers, mut gone) = (Vec::new(), Vec::new());
-        for life in up {
+        for life in lives {
             let seen = state.seen.entry(life.replica.boot.clone()).or_insert((life.renewals, now));
             if seen.0 != life.renewals {
                 *seen = (life.renewals, now);

@@ -60,6 +60,11 @@ impl PeerView {
         self.peers.iter().any(|peer| peer.is_alive && peer.replica.boot == *boot)
     }
 
+    /// Whether this life has ended, as far as the last look at the store tells; never before the first one.
+    pub fn has_ended(&self, boot: &BootId) -> bool {
+        self.looked.is_some() && self.peers.iter().all(|peer| peer.replica.boot != *boot)
+    }
+
     /// The configurations of task servers that a replica with `ours` leaves to others.
     pub fn left_to_others(&self, ours: &[SnapshotFingerprint]) -> Vec<SnapshotFingerprint> {
         let alive = self.peers.iter().filter(|peer| peer.is_alive);

@@ -46,7 +46,8 @@ impl Desk {
         &self.notifier
     }
 
-    pub(super) fn to(&self) -> Sink {
+    /// Whom it tells.
+    pub(crate) fn to(&self) -> Sink {
         self.sink.sink()
     }
 
@@ -100,6 +101,7 @@ fn word(happened: &Happened) -> &'static str {
         Happened::Unclear(_) => "unclear",
         Happened::Failed(_) => "failed",
         Happened::Active => "active",
+        Happened::NobodyThere => "nobody_there",
         Happened::NotLookedUp(_) => "not_looked_up",
     }
 }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caribou_core::bounds;
+use caribou_core::notification::Audience;
 use caribou_core::task::TaskId;
+use caribou_ports::event_sink::Room;
 use caribou_ports::store::{ClaimedDelivery, DeliveryClaim, StoreError, Wake};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::oneshot;
@@ -102,7 +104,8 @@ impl Actor for Group {
             NotifierMessage::Stop { done } => {
                 state.listener.0.abort();
                 state.stopping = Some(done);
-                drop(myself.send_after(bounds::TASK_STOP, || NotifierMessage::Overtime));
+                let overtime = bounds::TASK_STOP.saturating_sub(bounds::TASK_GIVE_BACK);
+                drop(myself.send_after(overtime, || NotifierMessage::Overtime));
             }
             NotifierMessage::Overtime => {
                 let left = state.running.drain().map(|(_, running)| running.claim).collect();
@@ -127,7 +130,11 @@ impl Group {
         if !self.desk.membership.may_act() {
             state.look = state.look.max(now + SOON);
         }
-        let free = state.slots.saturating_sub(state.running.len());
+        let (slots, of) = match self.desk.sink.room() {
+            Room::Any => (state.slots, Audience::Everybody),
+            Room::For(at_once, of) => (at_once, of),
+        };
+        let free = slots.saturating_sub(state.running.len());
         let can_look = !state.is_looking && free > 0;
         if can_look && state.look <= now {
             state.is_looking = true;
@@ -135,7 +142,7 @@ impl Group {
             state.look = now + bounds::TASK_LOOK;
             let (desk, myself) = (self.desk.clone(), myself.clone());
             tokio::spawn(async move {
-                let looked = tokio::time::timeout(bounds::STORE_REQUEST, pass(&desk, free));
+                let looked = tokio::time::timeout(bounds::STORE_REQUEST, pass(&desk, free, of));
                 let passed = survived(looked).await.map(|looked| {
                     looked.unwrap_or_else(|_| Err(StoreError::Unavailable("no answer in time".to_owned())))
                 });
@@ -220,7 +227,9 @@ impl Group {
         let Some(done) = state.stopping.take() else { return };
         let desk = self.desk.clone();
         tokio::spawn(async move {
-            desk.release(left).await;
+            if tokio::time::timeout(bounds::TASK_GIVE_BACK, desk.release(left)).await.is_err() {
+                tracing::warn!("the store does not answer: what a notifier worked on is due when its claims expire");
+            }
             let _ = done.send(());
         });
     }

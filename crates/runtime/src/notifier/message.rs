@@ -41,11 +41,16 @@ impl Notifier {
         &self.0
     }
 
-    /// Ends it: nothing is claimed any more, attempts under way may finish within `TASK_STOP`, and what is not finished
-    /// by then is given back, to be told by another replica under the same key.
+    /// Somebody came who may be told something: it is looked at once.
+    pub(crate) fn hint(&self) {
+        let _ = self.0.cast(NotifierMessage::Hint);
+    }
+
+    /// Ends it within `TASK_STOP`: nothing is claimed any more, attempts under way may finish, and what is not finished
+    /// near the end is given back, to be told by another replica under the same key.
     pub(crate) async fn stop(&self) {
         let (done, stopped) = oneshot::channel();
-        let bound = bounds::TASK_STOP + bounds::STORE_REQUEST;
+        let bound = bounds::TASK_STOP + bounds::TASK_GIVE_BACK / 2;
         if self.0.cast(NotifierMessage::Stop { done }).is_ok() && tokio::time::timeout(bound, stopped).await.is_err() {
             tracing::warn!("a notifier did not stop in time: its claims expire");
         }

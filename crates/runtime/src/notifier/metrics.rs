@@ -16,7 +16,7 @@ impl DeliveryMetrics {
             .u64_counter("caribou_task_deliveries")
             .with_description(
                 "Attempts to tell of tasks by sink and outcome: told, launched, active, busy, refused, unclear, failed, \
-                 not_looked_up, gone, given_up, superseded, fenced",
+                 not_looked_up, nobody_there, gone, given_up, superseded, fenced",
             )
             .build();
         Self { deliveries, sink }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use caribou_core::notification::Audience;
 use caribou_ports::store::{ClaimDeliveries, ClaimedDelivery, MAX_CLAIMED, StoreError};
 
 use super::desk::Desk;
@@ -14,14 +15,15 @@ pub(crate) struct Passed {
     pub(super) next: Option<Duration>,
 }
 
-/// Claims at most `free` deliveries. The store is asked to claim only when one is due, so that looking costs it a read.
-pub(super) async fn pass(desk: &Desk, free: usize) -> Result<Passed, StoreError> {
+/// Claims at most `free` deliveries about tasks of these users. The store is asked to claim only when one is due, so that looking costs it a read.
+pub(super) async fn pass(desk: &Desk, free: usize, of: Audience) -> Result<Passed, StoreError> {
     let next = desk.store.next_delivery(desk.to()).await?;
     let mut claimed = Vec::new();
     if next == Some(Duration::ZERO) && desk.membership.may_act() {
         let wanted = ClaimDeliveries {
             owner: desk.boot.clone(),
             sink: desk.to(),
+            of,
             at_most: u32::try_from(free).unwrap_or(MAX_CLAIMED).min(MAX_CLAIMED),
             lease: desk.limits.lease(),
         };

@@ -1,4 +1,4 @@
-//! The refresh token of one chain: which one is presented next, and what becomes of it.
+//! The refresh token of one chain in memory: which one is presented next, and what becomes of it.
 //!
 //! Owns that presentations never overlap, whoever refreshes: whoever begins one holds the chain until it
 //! is known how it came out. Loading and committing stand here and nowhere else. Kept in memory: a chain starts from
@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// One chain. Cheap to clone; all clones are the same chain.
 #[derive(Clone)]
-pub(super) struct Chain(Arc<Mutex<Link>>);
+pub(super) struct MemoryChain(Arc<Mutex<Link>>);
 
 /// Where a chain stands.
 struct Link {
@@ -23,7 +23,7 @@ struct Link {
     lost: bool,
 }
 
-impl Chain {
+impl MemoryChain {
     /// A chain that starts from the configured refresh token.
     pub(super) fn seeded(oauth: &OAuth) -> Self {
         let refresh_token = oauth.refresh_token.clone();

@@ -7,18 +7,20 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use caribou_core::bounds::MAX_REMEMBERED_SERVERS;
-use caribou_core::config::{OAuth, ServerConfig, ServerEntry};
-use caribou_core::ids::ServerName;
+use caribou_core::bounds::{CHAIN_STOP, MAX_REMEMBERED_SERVERS};
+use caribou_core::config::{OAuth, OAuthGrant, ServerConfig, ServerEntry};
+use caribou_core::ids::{BootId, ServerName};
 use caribou_core::oauth::Fingerprint;
 use caribou_ports::access_token::AccessTokens;
 use caribou_ports::mcp::OpenError;
 use caribou_ports::token_endpoint::TokenEndpoint;
 use ractor::ActorCell;
 
-use super::chain::Chain;
-use super::connection::{Connection, Desk};
+use super::chain::MemoryChain;
+use super::connection::{Chain, Connection, Desk};
+use super::stored::{SharedChain, StoredChains, Underway};
 use crate::metrics::Metrics;
+use crate::outside::Outside;
 
 /// All connections of a replica. Cheap to clone; all clones are the same.
 #[derive(Clone)]
@@ -27,6 +29,10 @@ pub(crate) struct Chains {
     metrics: Arc<Metrics>,
     root: Arc<OnceLock<ActorCell>>,
     connections: Arc<Mutex<Connections>>,
+    /// Where chains are shared; `None` = each replica has its own, in memory.
+    pub(super) stored: Option<StoredChains>,
+    boot: BootId,
+    underway: Underway,
 }
 
 /// By server, and by what its `oauth` block stands for: one that is still opening sessions under former settings does
@@ -34,8 +40,28 @@ pub(crate) struct Chains {
 type Connections = HashMap<(ServerName, Fingerprint), Arc<Connection>>;
 
 impl Chains {
-    pub(crate) fn new(endpoint: Option<Arc<dyn TokenEndpoint>>, metrics: Arc<Metrics>) -> Self {
-        Self { endpoint, metrics, root: Arc::default(), connections: Arc::default() }
+    pub(crate) fn new(outside: &Outside, boot: BootId, metrics: Arc<Metrics>) -> Self {
+        let (endpoint, stored) = (outside.token_endpoint.clone(), outside.oauth_chains.clone());
+        let (root, connections) = Default::default();
+        Self { endpoint, metrics, root, connections, stored, boot, underway: Underway::new() }
+    }
+
+    /// The chain of a connection that there is none of in this process.
+    fn chain(&self, name: &ServerName, oauth: &OAuth) -> Chain {
+        match self.stored.clone().filter(|_| oauth.grant == OAuthGrant::RefreshToken) {
+            None => Chain::Memory(MemoryChain::seeded(oauth)),
+            Some(stored) => {
+                let (seed, boot) = (Fingerprint::of(oauth), self.boot.clone());
+                Chain::Shared(Arc::new(SharedChain::new(name.clone(), seed, stored, boot, self.underway.clone())))
+            }
+        }
+    }
+
+    /// Begins no refresh any more, and waits for those under way and for what is not stored yet, `CHAIN_STOP` at most.
+    pub(crate) async fn stop(&self) {
+        if !self.underway.close(CHAIN_STOP).await {
+            tracing::error!("a refresh did not end in time: what it brings is lost, and its chain becomes unknown");
+        }
     }
 
     /// Sets under whom the actors live. Before it is told nothing is refreshed.
@@ -68,7 +94,7 @@ impl Chains {
         }
         let desk = Desk {
             server: name.clone(),
-            chain: known.map_or_else(|| Chain::seeded(oauth), |known| known.desk.chain.clone()),
+            chain: known.map_or_else(|| self.chain(name, oauth), |known| known.desk.chain.clone()),
             oauth: Arc::new(OAuth::clone(oauth)),
             guarded,
             endpoint: endpoint.clone(),
@@ -80,10 +106,16 @@ impl Chains {
         Ok(Some(connection))
     }
 
-    /// Drops the chains of a personal connection that is no more.
-    pub(crate) fn forget(&self, server: &ServerName) {
+    /// Lets this process's share in the chains of a connection go.
+    pub(super) fn let_go(&self, server: &ServerName) {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         connections.retain(|(name, _), _| name != server);
+    }
+
+    /// The connections of this name, each with its own settings.
+    pub(super) fn connections_of(&self, server: &ServerName) -> Vec<Arc<Connection>> {
+        let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        connections.iter().filter(|((name, _), _)| name == server).map(|(_, connection)| connection.clone()).collect()
     }
 
     /// Drops the chains of configured servers that these are not any more. Those of personal connections stay.

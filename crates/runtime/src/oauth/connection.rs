@@ -15,10 +15,21 @@ use caribou_ports::token_endpoint::TokenEndpoint;
 use ractor::{ActorCell, ActorRef, ActorRuntime, ActorStatus};
 use tokio::sync::{Semaphore, oneshot};
 
-use super::chain::Chain;
-use super::coordinator::{Coordinator, CoordinatorMessage};
+use super::chain::MemoryChain;
+use super::coordinator::{Coordinator, CoordinatorMessage, Waiter};
+use super::refresh::refresh;
 use super::slot::{InHand, Slot};
+use super::stored::{Purpose, SharedChain, obtain};
 use crate::metrics::Metrics;
+
+/// Where the refresh token to present next stands. Clones are the same chain.
+#[derive(Clone)]
+pub(super) enum Chain {
+    /// In this process.
+    Memory(MemoryChain),
+    /// In a row that all replicas share.
+    Shared(Arc<SharedChain>),
+}
 
 /// What a connection and its actor share.
 pub(super) struct Desk {
@@ -50,7 +61,15 @@ impl Desk {
         }
     }
 
-    fn without_token(&self, why: &str) -> NoToken {
+    /// Asks for the next token, or finds the one that a peer has. Runs to its end whoever waits for it.
+    pub(super) async fn refreshed(self: Arc<Self>, purpose: Purpose) -> Result<AccessToken, NoToken> {
+        match self.chain.clone() {
+            Chain::Memory(chain) => refresh(self, chain).await,
+            Chain::Shared(chain) => obtain(self, chain, purpose).await,
+        }
+    }
+
+    pub(super) fn without_token(&self, why: &str) -> NoToken {
         NoToken { message: format!("server `{}` has no access token: {why}", self.server), needs_person: false }
     }
 }
@@ -71,12 +90,17 @@ impl Connection {
         Arc::new(Self { desk: Arc::new(desk), root, coordinator, turns })
     }
 
-    async fn refreshed(&self) -> Result<AccessToken, NoToken> {
+    /// A token that is not the one in hand, whatever that is good for.
+    pub(super) async fn another(&self) -> Result<AccessToken, NoToken> {
+        self.told(CoordinatorMessage::Another).await
+    }
+
+    async fn told(&self, message: impl FnOnce(Waiter) -> CoordinatorMessage) -> Result<AccessToken, NoToken> {
         let Ok(_turn) = self.turns.try_acquire() else {
             return Err(self.desk.without_token("too many requests wait for one already; try again"));
         };
         let (waiter, answer) = oneshot::channel();
-        let told = self.coordinator().map(|actor| actor.cast(CoordinatorMessage::Want(waiter)));
+        let told = self.coordinator().map(|actor| actor.cast(message(waiter)));
         let answer = if matches!(told, Some(Ok(()))) { answer.await.ok() } else { None };
         answer.unwrap_or_else(|| Err(self.desk.without_token("this is a fault of Caribou; its log says more")))
     }
@@ -105,8 +129,16 @@ impl Connection {
 impl AccessTokens for Connection {
     fn current(&self) -> BoxFuture<'_, Result<AccessToken, NoToken>> {
         match self.desk.in_hand() {
-            Some(known) => Box::pin(ready(known)),
-            None => Box::pin(self.refreshed()),
+            Some(known) => {
+                if known.is_ok()
+                    && self.desk.slot.is_ahead_due()
+                    && let Some(actor) = self.coordinator()
+                {
+                    let _ = actor.cast(CoordinatorMessage::Ahead);
+                }
+                Box::pin(ready(known))
+            }
+            None => Box::pin(self.told(CoordinatorMessage::Want)),
         }
     }
 

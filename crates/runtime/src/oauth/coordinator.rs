@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::connection::Desk;
-use super::refresh::refresh;
+use super::stored::Purpose;
 use crate::survived::survived;
 
 pub(super) struct Coordinator;
@@ -20,6 +20,10 @@ pub(super) struct Coordinator;
 pub(super) enum CoordinatorMessage {
     /// A caller found no good token.
     Want(Waiter),
+    /// The token in hand is getting old.
+    Ahead,
+    /// Somebody wants another token, whatever is there.
+    Another(Waiter),
     /// The refresh ended.
     Refreshed(Result<AccessToken, NoToken>),
 }
@@ -53,6 +57,16 @@ impl Actor for Coordinator {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             CoordinatorMessage::Want(waiter) => state.want(&myself, waiter),
+            CoordinatorMessage::Ahead if state.is_refreshing => {}
+            CoordinatorMessage::Ahead => state.begin(&myself, Purpose::Ahead),
+            CoordinatorMessage::Another(waiter) => {
+                // A refresh that runs brings another token too.
+                let is_new = !state.is_refreshing;
+                state.join(waiter);
+                if is_new {
+                    state.begin(&myself, Purpose::Another);
+                }
+            }
             CoordinatorMessage::Refreshed(outcome) => state.refreshed(&outcome),
         }
         Ok(())
@@ -62,11 +76,7 @@ impl Actor for Coordinator {
 impl CoordinatorState {
     fn want(&mut self, myself: &ActorRef<CoordinatorMessage>, waiter: Waiter) {
         if self.is_refreshing {
-            if self.waiters.len() >= MAX_WAITING_FOR_TOKEN {
-                self.waiters.retain(|waiter| !waiter.is_closed());
-            }
-            self.waiters.push(waiter);
-            return;
+            return self.join(waiter);
         }
         // Somebody else's refresh may have ended since the caller looked (contract 7.3, double check).
         let known = self.desk.in_hand().or_else(|| {
@@ -76,12 +86,23 @@ impl CoordinatorState {
             let _ = waiter.send(known);
             return;
         }
+        self.join(waiter);
+        self.begin(myself, Purpose::Needed);
+    }
+
+    fn join(&mut self, waiter: Waiter) {
+        if self.waiters.len() >= MAX_WAITING_FOR_TOKEN {
+            self.waiters.retain(|waiter| !waiter.is_closed());
+        }
         self.waiters.push(waiter);
+    }
+
+    fn begin(&mut self, myself: &ActorRef<CoordinatorMessage>, purpose: Purpose) {
         self.is_refreshing = true;
         let (desk, to) = (self.desk.clone(), myself.clone());
         tokio::spawn(async move {
             let server = desk.server.clone();
-            let outcome = survived(refresh(desk)).await.unwrap_or_else(|| {
+            let outcome = survived(desk.refreshed(purpose)).await.unwrap_or_else(|| {
                 let message = format!("server `{server}` has no access token: this is a fault of Caribou");
                 Err(NoToken { message, needs_person: false })
             });

@@ -10,17 +10,21 @@
 //! ```
 //!
 //! [`connection`] is what sessions ask: while a token is good it is read without a message. [`coordinator`] runs one
-//! refresh at a time and answers all who wait for it; the request itself is a task of its own ([`refresh`]), so that
-//! nobody who stops waiting cancels it. [`slot`] is the token in hand, [`chain`] the refresh token to present next.
-//! [`chains`] finds the connection of a server; it outlives sessions, discoveries and resets, and is dropped when the
-//! settings of its `oauth` block make it another one. What is rotated stays in this process's memory: nothing here
-//! writes to the configuration.
+//! refresh at a time and answers all who wait for it; the request itself is a task of its own, so that nobody who stops
+//! waiting cancels it. [`slot`] is the token in hand. Where there is a store, the refresh token to present next stands in
+//! a row that all replicas share ([`stored`]); else, and for grants without one, in this process ([`chain`],
+//! [`refresh`]). [`chains`] finds the connection of a server; it outlives sessions, discoveries and resets, and is
+//! dropped when the settings of its `oauth` block make it another one; its row lives longer ([`rows`]). Nothing here writes to the configuration.
 
 mod chain;
 mod chains;
 mod connection;
 mod coordinator;
+mod patience;
 mod refresh;
+mod rows;
 mod slot;
+mod stored;
 
 pub(crate) use chains::Chains;
+pub use stored::{ChainTimes, StoredChains};

@@ -1,4 +1,4 @@
-//! One refresh: presents what the chain says, and commits what comes of it before anybody hears of it.
+//! One refresh of a chain in memory: presents what it says, and commits what comes of it before anybody hears of it.
 //!
 //! Owns what each outcome means for the chain: only `invalid_grant` ends it; a lost answer leaves the token as it is,
 //! to be presented once more, and is remembered (architecture.md §9, refresh errors). Messages name the server and what
@@ -14,11 +14,13 @@ use caribou_ports::access_token::{AccessToken, NoToken};
 use caribou_ports::token_endpoint::{TokenAnswer, TokenRequest, TokenRequestError};
 use tokio::time::Instant;
 
+use super::chain::MemoryChain;
 use super::connection::Desk;
+use super::patience::patiently;
 
 /// Asks for the next token. Runs to its end whoever waits for it.
-pub(super) async fn refresh(desk: Arc<Desk>) -> Result<AccessToken, NoToken> {
-    let turn = desk.chain.begin().await;
+pub(super) async fn refresh(desk: Arc<Desk>, chain: MemoryChain) -> Result<AccessToken, NoToken> {
+    let turn = chain.begin().await;
     if turn.is_ended() {
         return Err(ended(&desk, "it was refused before"));
     }
@@ -31,10 +33,11 @@ pub(super) async fn refresh(desk: Arc<Desk>) -> Result<AccessToken, NoToken> {
         oauth: desk.oauth.clone(),
         refresh_token: turn.refresh_token(),
         guarded: desk.guarded,
+        still_held: None,
     };
     let asked_at = Instant::now();
-    let asked = tokio::time::timeout(TOKEN_REQUEST, desk.endpoint.request(request)).await;
-    let answer = asked.unwrap_or_else(|_| {
+    let asked = patiently(TOKEN_REQUEST, desk.endpoint.request(request)).await;
+    let answer = asked.unwrap_or_else(|| {
         let seconds = TOKEN_REQUEST.as_secs();
         Err(TokenRequestError::Unknown(format!("the token endpoint was given up after {seconds} s")))
     });
@@ -70,7 +73,7 @@ pub(super) async fn refresh(desk: Arc<Desk>) -> Result<AccessToken, NoToken> {
 }
 
 /// The error of a chain that is at its end (contract 7.5, invalid_grant).
-fn ended(desk: &Desk, why: &str) -> NoToken {
+pub(super) fn ended(desk: &Desk, why: &str) -> NoToken {
     let message = format!(
         "server `{}` has no access token: its refresh token is not valid any more ({why}); sign in again and set the \
          new one as its `oauth.refresh_token`",
@@ -80,12 +83,12 @@ fn ended(desk: &Desk, why: &str) -> NoToken {
 }
 
 /// The word of the metric.
-fn outcome(answer: &Result<TokenAnswer, TokenRequestError>) -> &'static str {
+pub(super) fn outcome(answer: &Result<TokenAnswer, TokenRequestError>) -> &'static str {
     match answer {
         Ok(_) => "given",
         Err(TokenRequestError::NotSent(_)) => "not_sent",
         Err(TokenRequestError::Refused { .. }) => "refused",
-        Err(TokenRequestError::Unusable(_)) => "unusable",
+        Err(TokenRequestError::Unusable { .. }) => "unusable",
         Err(TokenRequestError::Unknown(_)) => "unknown",
     }
 }

@@ -1,12 +1,13 @@
 //! The token in hand.
 //!
 //! Owns whether it may be handed out: not when it is expiring, not after the server rejected it, and nothing at all for
-//! a while when the server rejects a token that is its successor and just came: asking on would only loop.
+//! a while when the server rejects a token that is its successor and just came: asking on would only loop. And whether
+//! it is old enough to be refreshed while it still serves.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use caribou_core::bounds::{TOKEN_REJECTED_AGAIN, TOKEN_REJECTED_PAUSE};
+use caribou_core::bounds::{REFRESH_AHEAD_AGAIN, TOKEN_REJECTED_AGAIN, TOKEN_REJECTED_PAUSE};
 use caribou_core::config::Secret;
 use caribou_core::oauth::is_expiring;
 use caribou_ports::access_token::AccessToken;
@@ -29,6 +30,8 @@ struct Token {
     token: AccessToken,
     given_at: Instant,
     expires_at: Instant,
+    /// From when on it is refreshed in the background; `None` = never.
+    ahead_at: Option<Instant>,
     /// The server rejected it.
     is_rejected: bool,
     /// It came because the server had rejected the one before.
@@ -73,10 +76,59 @@ impl Slot {
             given_at: Instant::now(),
             // A life beyond what the clock can hold is cut to a day, and then asked for again.
             expires_at: asked_at.checked_add(expires_in).unwrap_or(asked_at + Duration::from_secs(86_400)),
+            ahead_at: None,
             is_rejected: false,
             replaces_rejected: held.token.as_ref().is_some_and(|before| before.is_rejected),
         });
         token
+    }
+
+    /// Takes a token that is stored. The same one as before keeps its number, and stays rejected if it was.
+    pub(super) fn hold(&self, header: &Secret, left: Duration, until_ahead: Duration) -> AccessToken {
+        let now = Instant::now();
+        // One that is past its time already was just looked at.
+        let ahead_at = now.checked_add(if until_ahead.is_zero() { REFRESH_AHEAD_AGAIN } else { until_ahead });
+        let is_same = |token: &Token| token.token.header == *header;
+        let is_known = self.read().token.as_ref().is_some_and(is_same);
+        let token = if is_known { None } else { Some(self.put(header.clone(), now, left)) };
+        let mut held = self.write();
+        match (held.token.as_mut().filter(|token| is_same(token)), token) {
+            (Some(known), _) => {
+                known.expires_at = now.checked_add(left).unwrap_or(known.expires_at);
+                known.ahead_at = ahead_at;
+                known.token.clone()
+            }
+            // Another one came in between.
+            (None, Some(token)) => token,
+            (None, None) => {
+                drop(held);
+                self.put(header.clone(), now, left)
+            }
+        }
+    }
+
+    /// Whether this is the token in hand, and the server rejected it.
+    pub(super) fn is_rejected(&self, header: &Secret) -> bool {
+        self.read().token.as_ref().is_some_and(|held| held.is_rejected && held.token.header == *header)
+    }
+
+    /// The token in hand if it has not expired, be it ever so close.
+    pub(super) fn last_resort(&self) -> Option<AccessToken> {
+        let held = self.read();
+        let is_alive = |held: &&Token| !held.is_rejected && held.expires_at > Instant::now();
+        held.token.as_ref().filter(is_alive).map(|held| held.token.clone())
+    }
+
+    /// Whether the token in hand is due to be refreshed in the background. Says so once, and again after a while.
+    pub(super) fn is_ahead_due(&self) -> bool {
+        let now = Instant::now();
+        let is_due = |held: &Token| held.ahead_at.is_some_and(|at| at <= now);
+        if !self.read().token.as_ref().is_some_and(is_due) {
+            return false;
+        }
+        let mut held = self.write();
+        let due = held.token.as_mut().filter(|held| is_due(held));
+        due.map(|held| held.ahead_at = now.checked_add(REFRESH_AHEAD_AGAIN)).is_some()
     }
 
     /// The server rejected the token of this number. Whether that is the last straw.
@@ -134,6 +186,26 @@ mod tests {
         assert!(second.serial > first.serial);
         assert!(!slot.reject(first.serial), "told late");
         assert!(matches!(slot.look(SKEW), InHand::Good(good) if good == second));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stored_token_keeps_its_number_and_comes_due_before_its_end_once() {
+        // Durability.md 3.3, R6 and R7.
+        let slot = Slot::default();
+        let hold =
+            |text, left, ahead| slot.hold(&Secret::new(text), Duration::from_secs(left), Duration::from_secs(ahead));
+        let first = hold("Bearer 1", 100, 80);
+        assert_eq!(hold("Bearer 1", 100, 80), first);
+        assert!(!slot.is_ahead_due());
+        tokio::time::advance(Duration::from_secs(80)).await;
+        assert!(slot.is_ahead_due() && !slot.is_ahead_due(), "one background refresh");
+        assert!(slot.last_resort().is_some());
+        slot.reject(first.serial);
+        assert!(slot.is_rejected(&Secret::new("Bearer 1")) && slot.last_resort().is_none());
+        assert_eq!(hold("Bearer 1", 20, 0), first);
+        assert!(matches!(slot.look(SKEW), InHand::Stale), "rejected stays rejected");
+        let second = hold("Bearer 2", 100, 80);
+        assert!(second.serial > first.serial && !slot.is_rejected(&Secret::new("Bearer 2")));
     }
 
     #[tokio::test(start_paused = true)]

@@ -158,7 +158,7 @@ impl Users {
             Err(error) => tracing::warn!("a change of personal connections is stored and not in force yet: {error}"),
         }
         if let Some(gone) = gone {
-            self.ground.chains.forget(&ServerName::new(&*gone.runtime_name));
+            self.ground.chains.forget(&ServerName::new(&*gone.runtime_name)).await;
         }
     }
 

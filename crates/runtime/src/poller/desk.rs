@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use caribou_core::bounds;
 use caribou_core::identity::Rate;
 use caribou_core::ids::BootId;
 use caribou_core::notification::Sink;
@@ -16,22 +15,6 @@ use super::metrics::TaskMetrics;
 use super::road::Road;
 use super::servers::Servers;
 use crate::membership::Membership;
-
-/// Bounds of the poller that are not of the contract.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PollerOptions {
-    /// Attempts at the same time for tasks of one server.
-    pub(crate) per_server: usize,
-    /// Polls of one server; `None` = as many as there are.
-    pub(crate) rate: Option<Rate>,
-}
-
-impl Default for PollerOptions {
-    fn default() -> Self {
-        let per_second = bounds::TASK_POLLS_PER_SECOND;
-        Self { per_server: bounds::TASKS_PER_SERVER, rate: Rate::new(per_second.into(), per_second) }
-    }
-}
 
 /// Everything that following tasks needs. One for each replica.
 pub(crate) struct Desk {
@@ -59,16 +42,16 @@ pub(crate) struct DeskParts {
     pub(crate) limits: TaskLimits,
     pub(crate) sinks: Vec<Sink>,
     pub(crate) configurations: Vec<SnapshotFingerprint>,
-    pub(crate) options: PollerOptions,
 }
 
 impl Desk {
     /// Begins to store unchanged polls in batches; ends when the desk is dropped.
     pub(crate) fn open(parts: DeskParts, meter: &Meter) -> Arc<Self> {
-        let DeskParts { store, road, membership, boot, limits, sinks, configurations, options } = parts;
+        let DeskParts { store, road, membership, boot, limits, sinks, configurations } = parts;
         let (metrics, poller) = (TaskMetrics::new(meter), Poller::vacant());
         let batch = Batch::open(store.clone(), membership.clone(), poller.clone(), metrics.clone());
-        let servers = Servers::new(options.per_server, options.rate);
+        let per_server = usize::try_from(limits.per_server).unwrap_or(usize::MAX);
+        let servers = Servers::new(per_server, Rate::new(limits.polls_per_second.into(), limits.polls_per_second));
         Arc::new(Self { store, road, membership, boot, limits, sinks, configurations, servers, batch, metrics, poller })
     }
 

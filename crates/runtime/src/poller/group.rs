@@ -13,7 +13,6 @@ use caribou_core::task::{Duty, TaskId};
 use caribou_ports::store::{ClaimedTask, StoreError, TaskClaim, Wake};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::oneshot;
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::desk::Desk;
@@ -23,6 +22,7 @@ use super::work::{asks_server, work};
 use crate::chance::chance;
 use crate::membership::Pulse;
 use crate::survived::survived;
+use crate::wakeups::{OnDrop, listen};
 
 /// Cancels first, since somebody waits for them; polls after what must come before them (contract 6.5, pass order).
 const ORDER: [Duty; 5] = [Duty::Cancel, Duty::Answer, Duty::Submit, Duty::Poll, Duty::Quarantine];
@@ -66,16 +66,9 @@ struct Running {
     claim: TaskClaim,
     /// Whose slot it takes.
     duty: Duty,
+    /// Whether the server does something because of it.
+    has_effect: bool,
     _attempt: OnDrop,
-}
-
-/// Ends a child with whoever holds it.
-struct OnDrop(AbortHandle);
-
-impl Drop for OnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 impl Actor for Group {
@@ -93,13 +86,15 @@ impl Actor for Group {
             (duty, one)
         };
         myself.cast(PollerMessage::Tick)?;
+        let listening =
+            tokio::spawn(listen(self.desk.store.clone(), move |wake| myself.cast(PollerMessage::Hint(wake)).is_ok()));
         Ok(GroupState {
             duties: ORDER.into_iter().map(one).collect(),
             running: HashMap::new(),
             timer: None,
             stopping: None,
             is_finished: false,
-            listener: OnDrop(tokio::spawn(listen(self.desk.clone(), myself)).abort_handle()),
+            listener: OnDrop(listening.abort_handle()),
             pulse: self.desk.membership.watch("poller"),
         })
     }
@@ -128,7 +123,8 @@ impl Actor for Group {
             PollerMessage::Stop { done } => {
                 state.listener.0.abort();
                 state.stopping = Some(done);
-                drop(myself.send_after(bounds::TASK_STOP, || PollerMessage::Overtime));
+                let overtime = bounds::TASK_STOP.saturating_sub(bounds::TASK_GIVE_BACK);
+                drop(myself.send_after(overtime, || PollerMessage::Overtime));
             }
             PollerMessage::Overtime => {
                 let left = state.running.drain().map(|(_, running)| running.claim).collect();
@@ -153,6 +149,10 @@ impl Group {
         let now = Instant::now();
         let mut next = now + bounds::TASK_LOOK;
         let may_act = self.desk.membership.may_act();
+        if !may_act {
+            // Another replica may soon do the same (invariant L1), and two cancels of one task must not overlap.
+            state.running.retain(|_, running| !running.has_effect);
+        }
         for duty in ORDER {
             let taken = state.running.values().filter(|running| running.duty == duty).count();
             let Some(one) = state.duties.get_mut(&duty) else { continue };
@@ -249,6 +249,7 @@ impl Group {
                 }
             };
             let (desk, myself, claim) = (self.desk.clone(), myself.clone(), task.claim.clone());
+            let has_effect = matches!(task.duty, Duty::Cancel | Duty::Answer);
             let ended = claim.clone();
             let attempt = tokio::spawn(async move {
                 if survived(work(&desk, task, turn)).await.is_none() {
@@ -257,7 +258,7 @@ impl Group {
                 let _ = myself.cast(PollerMessage::Ended(ended.task, ended.token));
             });
             let attempt = OnDrop(attempt.abort_handle());
-            state.running.insert(claim.task, Running { claim, duty, _attempt: attempt });
+            state.running.insert(claim.task, Running { claim, duty, has_effect, _attempt: attempt });
         }
         for (wait, claims) in no_room.into_values() {
             let desk = self.desk.clone();
@@ -275,8 +276,13 @@ impl Group {
         let Some(done) = state.stopping.take() else { return };
         let desk = self.desk.clone();
         tokio::spawn(async move {
-            desk.batch.flush().await;
-            desk.release(left, Duration::ZERO).await;
+            let given_back = async {
+                desk.batch.flush().await;
+                desk.release(left, Duration::ZERO).await;
+            };
+            if tokio::time::timeout(bounds::TASK_GIVE_BACK, given_back).await.is_err() {
+                tracing::warn!("the store does not answer: what the poller worked on is due when its claims expire");
+            }
             let _ = done.send(());
         });
     }
@@ -289,25 +295,5 @@ impl GroupState {
         if let Some(one) = self.duties.get_mut(&duty) {
             one.look = one.look.min(due);
         }
-    }
-}
-
-/// Hears hints, for ever.
-async fn listen(desk: Arc<Desk>, myself: ActorRef<PollerMessage>) {
-    let mut wait = UNTRUSTED;
-    loop {
-        if let Ok(mut listening) = desk.store.listen().await {
-            // What was told before is lost.
-            let mut hint = Ok(Wake::Everything);
-            while let Ok(wake) = hint {
-                if myself.cast(PollerMessage::Hint(wake)).is_err() {
-                    return;
-                }
-                wait = UNTRUSTED;
-                hint = listening.next().await;
-            }
-        }
-        tokio::time::sleep(wait).await;
-        wait = (wait * 2).min(bounds::TASK_STORE_BACKOFF);
     }
 }

@@ -55,11 +55,11 @@ impl Poller {
         let _ = self.0.cast(PollerMessage::DueIn(duty, wait));
     }
 
-    /// Ends the poller: nothing is claimed any more, attempts under way may finish within `TASK_STOP`, and what is not
-    /// finished by then is given back.
+    /// Ends the poller within `TASK_STOP`: nothing is claimed any more, attempts under way may finish, and what is not
+    /// finished near the end is given back.
     pub(crate) async fn stop(&self) {
         let (done, stopped) = oneshot::channel();
-        let bound = bounds::TASK_STOP + bounds::STORE_REQUEST;
+        let bound = bounds::TASK_STOP + bounds::TASK_GIVE_BACK / 2;
         if self.0.cast(PollerMessage::Stop { done }).is_ok() && tokio::time::timeout(bound, stopped).await.is_err() {
             tracing::warn!("the poller did not stop in time: its claims expire");
         }

@@ -36,7 +36,7 @@ mod servers;
 mod settle;
 mod work;
 
-pub(crate) use desk::{Desk, DeskParts, PollerOptions};
+pub(crate) use desk::{Desk, DeskParts};
 pub(crate) use group::Group;
 pub(crate) use message::Poller;
 pub(crate) use settle::persist;

@@ -42,6 +42,10 @@ impl Judge<'_> {
         let report = match answer {
             Ok(report) => report,
             Err(DriverError::Misread(Misread::Protocol(why))) => return self.ended(Status::Failed, &why),
+            // An answer that is too large to be read is too large the next time too (architecture.md §10).
+            Err(DriverError::Remote(error)) if error.code == Code::Invalid => {
+                return self.ended(Status::Failed, &error.message);
+            }
             Err(error) => return self.not_polled(&error),
         };
         let poll_after = report.poll_after_seconds;

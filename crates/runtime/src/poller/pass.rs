@@ -7,6 +7,7 @@ use caribou_core::task::{Duty, Shard, shards_of};
 use caribou_ports::store::{ClaimTasks, ClaimedTask, MAX_CLAIMED, StoreError};
 
 use super::desk::Desk;
+use crate::chance::chance;
 
 /// What one look brought.
 pub(crate) struct Passed {
@@ -20,7 +21,10 @@ pub(crate) struct Passed {
 /// The store is asked to claim only when something is due, so that looking costs it a read.
 pub(super) async fn pass(desk: &Desk, duty: Duty, free: usize, with_overdue: bool) -> Result<Passed, StoreError> {
     let peers = desk.membership.peers();
-    let ours = shards_of(&desk.boot, &peers.alive());
+    let mut ours = shards_of(&desk.boot, &peers.alive());
+    // The first are given out first: with more due than there are slots, the last would never be.
+    let first = ((chance() * ours.len() as f64) as usize).min(ours.len());
+    ours.rotate_left(first);
     let not_of = peers.left_to_others(&desk.configurations);
     let free = u32::try_from(free).unwrap_or(MAX_CLAIMED).min(MAX_CLAIMED);
     let wanted = |shards: Vec<Shard>, at_most: u32, overdue: Duration| ClaimTasks {

@@ -1,6 +1,7 @@
 //! How the poller reaches the servers that tasks run on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use caribou_core::ids::Epoch;
 use caribou_core::task::Pin;
@@ -8,7 +9,7 @@ use caribou_ports::BoxFuture;
 use caribou_ports::store::ClaimedTask;
 use caribou_ports::task_driver::{RemoteError, TaskDriver, Upstream};
 
-use crate::tasks::{About, TaskRoad};
+use crate::tasks::{About, ORDINARY, TaskRoad};
 
 /// The way to a task's server, with the credentials of calls in the background (contract 6.13).
 pub(crate) trait Road: Send + Sync + 'static {
@@ -20,6 +21,10 @@ pub(crate) trait Road: Send + Sync + 'static {
 
     /// The epoch of the session that a pinned task would be asked about in, if one is open here.
     fn open_session(&self, task: &ClaimedTask) -> Option<Epoch>;
+
+    /// Keeps the session of a pinned task open until long after the task is asked about in `next`; `None` = the task has
+    /// ended.
+    fn keep_session(&self, task: &ClaimedTask, next: Option<Duration>);
 }
 
 /// The session that holds a task, if only one can be asked about it.
@@ -40,11 +45,18 @@ impl Road for TaskRoad {
             scope: &task.scope,
             run_id: task.run_id.as_deref(),
             only: pin(task).map(|pin| pin.epoch),
+            only_at: (task.driver != ORDINARY).then_some(task.configuration),
         };
         Box::pin(TaskRoad::upstream(self, about))
     }
 
     fn open_session(&self, task: &ClaimedTask) -> Option<Epoch> {
         self.open_epoch(&task.server, &task.scope)
+    }
+
+    fn keep_session(&self, task: &ClaimedTask, next: Option<Duration>) {
+        if let Some(pin) = pin(task) {
+            TaskRoad::keep_session(self, &task.server, &task.scope, task.claim.task, &pin, next);
+        }
     }
 }

@@ -28,6 +28,7 @@ impl Desk {
         match outcome {
             Outcome::Keep(again) => {
                 self.metrics.ended(task.duty, "unchanged");
+                self.road.keep_session(task, Some(again));
                 self.batch.keep(Unchanged { claim: task.claim.clone(), again }).await;
             }
             Outcome::Apply(change, again) => self.apply(task, *change, again).await,
@@ -74,6 +75,7 @@ impl Desk {
         match stored {
             Some(Settled::Settled) => {
                 self.metrics.ended(task.duty, outcome);
+                self.road.keep_session(task, next.map(|(_, again)| again));
                 if is_delivered {
                     self.store.wake(Wake::Delivery).await;
                 }

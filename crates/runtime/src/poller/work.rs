@@ -43,6 +43,13 @@ pub(super) async fn work(desk: &Desk, task: ClaimedTask, turn: Option<Turn>) {
     };
     // Others of the same server need not wait for the store.
     drop(turn);
+    let done = match done {
+        // Whoever held the task ended under the question: another attempt would learn nothing else.
+        Done::Settle(Outcome::PutOff(_)) if place(desk, &task) == Place::Gone => {
+            Done::Settle(judge.ended(Status::Failed, LOST))
+        }
+        done => done,
+    };
     match done {
         Done::Settle(outcome) => desk.settle(&task, outcome).await,
         Done::Release => {
@@ -55,8 +62,10 @@ pub(super) async fn work(desk: &Desk, task: ClaimedTask, turn: Option<Turn>) {
 /// Where the task is asked about.
 fn place(desk: &Desk, task: &ClaimedTask) -> Place {
     let Some(pin) = pin(task) else { return Place::Here };
+    // What is pinned to another replica is given out only when that one has ended; a pin that is not on record with the
+    // work is judged by who is known to live.
     let peers = desk.membership.peers();
-    pin.place(&desk.boot, desk.road.open_session(task), |boot| peers.is_alive(boot))
+    pin.place(&desk.boot, desk.road.open_session(task), |boot| !task.is_lost && !peers.has_ended(boot))
 }
 
 impl Desk {

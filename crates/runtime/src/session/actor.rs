@@ -193,7 +193,10 @@ fn tear_down(myself: &ActorRef<SessionMessage>, session: Arc<dyn Session>) {
 
 /// Waits for its turn to spawn, then brings the session up within what is left of the deadline.
 async fn open(birth: Birth, abandoned: watch::Receiver<bool>) -> Result<Arc<dyn Session>, OpenError> {
-    let server = birth.handle.server.clone();
+    // A server is told that its tasks are followed only where they are.
+    let is_followed = birth.outside.tasks.is_some();
+    let configured = &birth.handle.server;
+    let server = if is_followed { configured.clone() } else { configured.without_native_tasks() };
     let late = || queued(&birth, "it waited for its turn all the time");
     let _turn = if server.transport.owns_process() {
         let turn = tokio::select! {

@@ -2,7 +2,8 @@
 //!
 //! The gate is a semaphore with one permit for each call that may be in flight. To retire a session is to take all
 //! permits, which succeeds only while no call is in flight, or to close the semaphore, after which none is given out
-//! again. So a session can never be evicted under a running call, and needs no message to admit one.
+//! again. So a session can never be evicted under a running call, and needs no message to admit one. Tasks that live in
+//! the session are noted by calls in flight, so that none is noted between the look whether there is one and the end.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,12 +12,14 @@ use std::time::Duration;
 use caribou_core::bounds::BRIEF_LIFE;
 use caribou_core::config::{Secret, ServerConfig};
 use caribou_core::ids::{Epoch, SessionKey};
+use caribou_core::task::TaskId;
 use caribou_ports::mcp::{CallError, Disconnect, OpenError, Session};
 use ractor::ActorRef;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use tokio::time::Instant;
 
 use super::registry::RegistryMessage;
+use super::tenants::Tenants;
 use crate::config::{Binding, Generation};
 
 /// One session, from the moment its creation is decided until it is gone.
@@ -37,6 +40,8 @@ pub(crate) struct Handle {
     never_worked: AtomicBool,
     gate: Arc<Semaphore>,
     max_calls: u32,
+    /// Tasks that end with it.
+    tenants: Tenants,
     epoch: AtomicU64,
     /// Whether the thread was told this epoch.
     told: AtomicBool,
@@ -80,6 +85,7 @@ impl Handle {
             never_worked: AtomicBool::new(false),
             gate: Arc::new(Semaphore::new(max_calls as usize)),
             max_calls,
+            tenants: Tenants::default(),
             epoch: AtomicU64::new(epoch.0),
             told: AtomicBool::new(false),
             last_used_ms: AtomicU64::new(0),
@@ -117,12 +123,14 @@ impl Handle {
         self.live.get()
     }
 
-    /// Retires the session if it is live and no call is in flight. Whether it did.
+    /// Retires the session if it is live, no call is in flight and no task lives in it. Whether it did.
     pub(super) fn retire_if_idle(&self) -> bool {
-        if self.live.get().is_none() {
+        // Looked at before too: taking all permits in vain would refuse whoever calls at this moment.
+        if self.live.get().is_none() || !self.tenants.are_none() {
             return false;
         }
         match self.gate.try_acquire_many(self.max_calls) {
+            Ok(_) if !self.tenants.are_none() => false,
             Ok(all) => {
                 self.gate.close();
                 drop(all);
@@ -141,7 +149,10 @@ impl Handle {
     /// no other is (invariant S4).
     pub(crate) fn asked<T>(self: &Arc<Self>, outcome: &Result<T, CallError>) {
         match outcome {
-            Ok(_) | Err(CallError::Rpc { .. } | CallError::Malformed(_) | CallError::TooLarge { .. }) => {
+            Ok(_)
+            | Err(
+                CallError::Rpc { .. } | CallError::Malformed(_) | CallError::Unreadable(_) | CallError::TooLarge { .. },
+            ) => {
                 if !self.answered.load(Ordering::Relaxed) && !self.answered.swap(true, Ordering::Relaxed) {
                     let _ = self.registry.cast(RegistryMessage::Answered(self.key.clone()));
                 }
@@ -171,13 +182,26 @@ impl Handle {
         self.never_worked.load(Ordering::Acquire)
     }
 
+    /// Keeps the session until `task` has ended, at most for so long. Only with a call of it in flight, or for one that
+    /// it is kept for already.
+    pub(crate) fn keep_for(&self, task: TaskId, span: Duration) {
+        self.tenants.note(task, span);
+    }
+
+    /// `task` has ended, or does not live in this session.
+    pub(crate) fn let_go_of(&self, task: TaskId) {
+        if self.tenants.strike(&task) && self.wanted.load(Ordering::Acquire) {
+            let _ = self.registry.cast(RegistryMessage::FellIdle);
+        }
+    }
+
     pub(super) fn is_retired(&self) -> bool {
         self.gate.is_closed()
     }
 
-    /// Whether the session is live, not retired, and has no call in flight.
+    /// Whether the session is live, not retired, and has neither a call in flight nor an unfinished task.
     pub(super) fn is_idle(&self) -> bool {
-        self.live.get().is_some() && !self.gate.is_closed() && self.in_flight() == 0
+        self.live.get().is_some() && !self.gate.is_closed() && self.in_flight() == 0 && self.tenants.are_none()
     }
 
     /// Calls in flight.

@@ -11,8 +11,9 @@
 //! bring-up to teardown; it is never restarted, because the process it stood for is gone. [`handle`] is what callers
 //! hold: it admits a call without a message when the session is live. [`router`] brings the two together.
 //!
-//! A key's next session opens only after the last one is gone (invariant S3); the failure of a session can retire
-//! only that session, because whoever saw it fail holds its handle (S4).
+//! A session is closed when nobody has called it for a while, or to make room, but never with a call in flight or an
+//! unfinished task ([`tenants`]). A key's next session opens only after the last one is gone (invariant S3); the failure
+//! of a session can retire only that session, because whoever saw it fail holds its handle (S4).
 
 mod actor;
 mod book;
@@ -22,6 +23,7 @@ mod handle;
 mod pool;
 mod registry;
 mod router;
+mod tenants;
 
 pub(crate) use book::EpochBook;
 pub(crate) use events::Oddities;

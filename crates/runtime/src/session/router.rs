@@ -75,10 +75,10 @@ impl Router {
         Err(VerbError::new(Code::SessionEnded, format!("sessions with server `{}` keep ending", server.name)))
     }
 
-    /// The epoch of the open session of this key, opened without credentials of a request.
-    pub(crate) fn open_epoch(&self, server: &ServerName, scope: &Scope) -> Option<Epoch> {
+    /// The session of this key that is open, if one is, opened without credentials of a request.
+    pub(crate) fn open(&self, server: &ServerName, scope: &Scope) -> Option<Arc<Handle>> {
         let key = SessionKey { server: server.clone(), scope: scope.clone(), credential: None };
-        self.find(&key).filter(|handle| handle.session().is_some()).map(|handle| handle.epoch())
+        self.find(&key).filter(|handle| handle.session().is_some() && !handle.is_retired())
     }
 
     fn find(&self, key: &SessionKey) -> Option<Arc<Handle>> {

@@ -8,6 +8,12 @@ use caribou_ports::task_driver::TaskDriver;
 /// The driver for the tools of toolsets (contract 6.6).
 pub(crate) const ORDINARY: &str = "ordinary-tools";
 
+/// The driver of the tasks of revision 2025-11-25 (mcp.md §9.1).
+pub(crate) const LEGACY: &str = "mcp-2025-11-25";
+
+/// The driver of the tasks of the modern era (mcp.md §9.2).
+pub(crate) const MODERN: &str = "mcp-tasks-2026";
+
 /// The drivers of this replica. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Drivers(Arc<BTreeMap<&'static str, Arc<dyn TaskDriver>>>);

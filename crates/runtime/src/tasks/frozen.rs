@@ -32,11 +32,6 @@ impl Frozen {
         Self(Arc::new(Snapshot { servers, interceptors }))
     }
 
-    /// One server as it was.
-    pub(crate) fn get(&self, server: &ServerName) -> Option<&Arc<ServerConfig>> {
-        self.0.servers.get(server).map(|(config, _)| config)
-    }
-
     /// Its fingerprint.
     pub(crate) fn fingerprint(&self, server: &ServerName) -> Option<SnapshotFingerprint> {
         self.0.servers.get(server).map(|(_, fingerprint)| *fingerprint)

@@ -4,6 +4,7 @@
 //!   api/submit_task ──► note_intent ─► driver.submit ─► record ─► the caller hears the local name
 //!                             │              │             └ not stored: the remote is told to cancel, at most 5 s waited
 //!                             │              └ no handle: taken back, or marked unknown; never submitted again
+//!   api/call_tool ──► the answer tells of a task ─► note_intent ─► record (made; not stored: cancelled there)
 //!   poller ──► claim ─► driver.status | cancel | answer ─► settle
 //! ```
 //!
@@ -13,13 +14,15 @@
 
 mod drivers;
 mod frozen;
+mod made;
 mod retention;
 mod road;
 mod submission;
 mod upstream;
 
-pub(crate) use drivers::ORDINARY;
+pub(crate) use drivers::{LEGACY, MODERN, ORDINARY};
 pub(crate) use frozen::Frozen;
+pub(crate) use made::Made;
 pub(crate) use road::{About, TaskRoad};
 pub(crate) use submission::{Outcome, Submission, random, submit_key};
 pub(crate) use upstream::Submitting;

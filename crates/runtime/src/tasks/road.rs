@@ -6,13 +6,14 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
-use caribou_core::bounds::TASK_COMPENSATIONS;
-use caribou_core::config::{ServerConfig, personal, task_fingerprint};
+use caribou_core::bounds::{MAX_TASK_STREAMS, TASK_COMPENSATIONS, TASK_SESSION};
+use caribou_core::config::{ServerConfig, endpoint_fingerprint, personal, task_fingerprint};
 use caribou_core::failure::Code;
 use caribou_core::ids::{BootId, Epoch, Scope, ServerName};
 use caribou_core::notification::Sink;
-use caribou_core::task::{SnapshotFingerprint, TaskId, TaskLimits};
+use caribou_core::task::{Pin, SnapshotFingerprint, TaskId, TaskLimits};
 use caribou_ports::event_sink::EventSink;
 use caribou_ports::store::TaskStore;
 use caribou_ports::task_driver::{RemoteError, Upstream};
@@ -28,7 +29,8 @@ use crate::config::{Binding, InForce};
 use crate::interception::{Chain, Interception};
 use crate::options::Options;
 use crate::personal::{User, Users};
-use crate::session::Router;
+use crate::session::{Handle, Router};
+use crate::watch::Watchers;
 
 /// Everything that loops and verbs need to reach a server about a task, and to keep what they learn.
 pub(crate) struct TaskRoad {
@@ -36,6 +38,10 @@ pub(crate) struct TaskRoad {
     pub(crate) store: Arc<dyn TaskStore>,
     pub(crate) drivers: Drivers,
     pub(crate) sinks: Vec<Arc<dyn EventSink>>,
+    /// Who watches; one of the sinks. `None` = nobody can.
+    pub(crate) watchers: Option<Watchers>,
+    /// Tasks that are followed by somebody, one by one.
+    pub(crate) streams: Arc<Semaphore>,
     pub(crate) limits: TaskLimits,
     pub(crate) frozen: Frozen,
     pub(super) router: Router,
@@ -69,6 +75,8 @@ pub(crate) struct About<'a> {
     pub(crate) run_id: Option<&'a str>,
     /// Only in the session of this epoch, for a pinned task; no other is opened for it.
     pub(crate) only: Option<Epoch>,
+    /// Only of the server that this names, for a task of the protocol itself: at another address its name means nothing.
+    pub(crate) only_at: Option<SnapshotFingerprint>,
 }
 
 impl TaskRoad {
@@ -82,11 +90,16 @@ impl TaskRoad {
         let as_started = InForce::default();
         let retention = tokio::spawn(retention::keep(tasks.store.clone(), options.task_retention));
         as_started.set(Vec::new(), frozen.interceptors().to_vec());
+        let watchers = tasks.is_watched.then(Watchers::default);
+        let mut sinks = tasks.sinks;
+        sinks.extend(watchers.clone().map(|watchers| Arc::new(watchers) as Arc<dyn EventSink>));
         Self {
             boot,
             store: tasks.store,
             drivers: Drivers::new(tasks.drivers),
-            sinks: tasks.sinks,
+            sinks,
+            watchers,
+            streams: Arc::new(Semaphore::new(MAX_TASK_STREAMS)),
             limits: options.tasks,
             frozen,
             router,
@@ -117,6 +130,14 @@ impl TaskRoad {
     /// `not_found`: the server is gone for good. Every other error may pass.
     pub(crate) async fn upstream(&self, about: About<'_>) -> Result<Box<dyn Upstream>, RemoteError> {
         let (binding, own) = self.binding(about.server, about.scope).await?;
+        if about.only_at.is_some_and(|made_at| made_at != endpoint_fingerprint(&binding.server)) {
+            let message = format!(
+                "server `{}` was changed after it had accepted the task, which lives where it was; restore its \
+                 configuration, or cancel the task there",
+                binding.server.shown_name()
+            );
+            return Err(RemoteError::new(Code::Unavailable, message));
+        }
         let chain = self.chain(about.server)?;
         let carried = Carried::Background(about.run_id.map(Into::into));
         Ok(Box::new(SessionUpstream::new(self, Way { about, binding, chain, own }, carried)))
@@ -130,24 +151,55 @@ impl TaskRoad {
         binding: &Binding,
         submitting: Submitting,
     ) -> Box<dyn Upstream> {
-        let about = About { task, server: &binding.server.name, scope, run_id: None, only: None };
+        let about = About { task, server: &binding.server.name, scope, run_id: None, only: None, only_at: None };
         // Its interceptors were asked already.
         let way = Way { about, binding: binding.clone(), chain: Arc::default(), own: None };
         Box::new(SessionUpstream::new(self, way, Carried::Submit(Mutex::new(Some(Box::new(submitting))))))
     }
 
+    /// The way of a task that a server made of a plain call, which it answered in this session. Nothing is asked on it.
+    pub(crate) fn answered_upstream(
+        &self,
+        task: TaskId,
+        scope: &Scope,
+        binding: &Binding,
+        answered_by: Arc<Handle>,
+    ) -> Box<dyn Upstream> {
+        let about = About { task, server: &binding.server.name, scope, run_id: None, only: None, only_at: None };
+        let way = Way { about, binding: binding.clone(), chain: Arc::default(), own: None };
+        Box::new(SessionUpstream::new(self, way, Carried::Background(None)).answered_by(answered_by))
+    }
+
     /// The epoch of the session of this scope that is open here, if one is: where its pinned tasks live.
     pub(crate) fn open_epoch(&self, server: &ServerName, scope: &Scope) -> Option<Epoch> {
-        self.router.open_epoch(server, scope)
+        self.router.open(server, scope).map(|handle| handle.epoch())
+    }
+
+    /// Keeps the session that a task lives in open until long after the task is to be asked about in `next`; `None` = the
+    /// task has ended.
+    pub(crate) fn keep_session(
+        &self,
+        server: &ServerName,
+        scope: &Scope,
+        task: TaskId,
+        pin: &Pin,
+        next: Option<Duration>,
+    ) {
+        let open =
+            self.router.open(server, scope).filter(|handle| pin.boot == self.boot && pin.epoch == handle.epoch());
+        match (open, next) {
+            (Some(handle), Some(next)) => handle.keep_for(task, next.saturating_add(TASK_SESSION)),
+            (Some(handle), None) => handle.let_go_of(task),
+            (None, _) => {}
+        }
     }
 
     /// The fingerprints of every configuration that tasks are followed under here.
     pub(crate) fn configurations(&self) -> Vec<SnapshotFingerprint> {
         let servers = self.in_force.get();
         let mut all = self.frozen.fingerprints();
-        let others = servers.list.iter().filter_map(|configured| configured.binding());
-        let others = others.filter(|binding| self.frozen.get(&binding.server.name).is_none());
-        all.extend(others.map(|binding| self.fingerprint(&binding.server)));
+        let enabled = servers.list.iter().filter_map(|configured| configured.binding());
+        all.extend(enabled.map(|binding| endpoint_fingerprint(&binding.server)));
         all.sort_unstable();
         all.dedup();
         all

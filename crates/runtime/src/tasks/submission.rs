@@ -22,7 +22,7 @@ use caribou_core::task::poll_plan::after_answer;
 use caribou_core::task::submission::{
     Compensation, Intent, NoHandle, NotRecorded, check_remote_id, compensation, without_handle,
 };
-use caribou_core::task::{Snapshot, Status};
+use caribou_core::task::{Pin, Snapshot, Status};
 use caribou_ports::store::{Change, Handle, Recorded, Settled, SubmitKey, TaskClaim, TaskIntent};
 use caribou_ports::task_driver::{
     DriverError, RemoteError, RemoteTask, SubmitTask, Submitted, TaskDriver, TaskHandle, Upstream,
@@ -31,6 +31,7 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use super::drivers::ORDINARY;
 use super::road::{About, TaskRoad};
 use crate::error::VerbError;
 
@@ -124,8 +125,12 @@ impl Submission {
     }
 
     /// Stores the handle; cancels at the remote what cannot be stored.
-    async fn keep(self, remote: RemoteTask, caller: oneshot::Sender<Result<Outcome, VerbError>>) {
-        let (failure, error) = match self.recorded(&remote).await {
+    pub(super) async fn keep(self, remote: RemoteTask, caller: oneshot::Sender<Result<Outcome, VerbError>>) {
+        let recorded = self.recorded(&remote).await;
+        if recorded.is_ok() {
+            self.keep_session(&remote);
+        }
+        let (failure, error) = match recorded {
             Ok(()) if caller.is_closed() => (NotRecorded::CallerGone, VerbError::new(Code::OutcomeUnknown, GONE)),
             Ok(()) => match caller.send(Ok(Outcome::Task(Status::Submitted))) {
                 Ok(()) => return,
@@ -162,8 +167,7 @@ impl Submission {
                 driver_data: remote.driver_data.clone(),
                 session_id: self.intent.is_pinned.then(|| self.upstream.session_id()).flatten(),
                 change: self.change(Snapshot::bare(Status::Submitted)),
-                again: after_answer(Status::Submitted, remote.poll_after_seconds, &self.road.limits)
-                    .unwrap_or_else(|| self.road.limits.poll_interval()),
+                again: self.first_poll(remote),
             };
             let error = match timeout_at(until, self.road.store.record(self.claim.clone(), handle)).await {
                 Ok(Ok(Recorded::Recorded)) => return Ok(()),
@@ -194,6 +198,21 @@ impl Submission {
         }
     }
 
+    /// Until the task is asked about for the first time.
+    fn first_poll(&self, remote: &RemoteTask) -> Duration {
+        after_answer(Status::Submitted, remote.poll_after_seconds, &self.road.limits)
+            .unwrap_or_else(|| self.road.limits.poll_interval())
+    }
+
+    /// The session that the task lives in stays open for it.
+    fn keep_session(&self, remote: &RemoteTask) {
+        let TaskIntent { task, server, scope, is_pinned, .. } = &self.intent;
+        let session = self.upstream.session_id().filter(|_| *is_pinned);
+        if let Some(pin) = session.as_deref().and_then(Pin::parse) {
+            self.road.keep_session(server, scope, *task, &pin, Some(self.first_poll(remote)));
+        }
+    }
+
     /// Whether the handle is stored after all; a task that has ended since counts.
     async fn is_on_record(&self) -> bool {
         let read = self.road.store.read_task(self.intent.task, Some(self.intent.scope.clone()));
@@ -204,23 +223,7 @@ impl Submission {
     /// Tells the remote once to end what it accepted. The first error stays the one that the caller hears; a commit
     /// that did land converges by polling.
     async fn cancel(&self, remote: &RemoteTask) {
-        let TaskIntent { task, server, scope, run_id, task_name, .. } = &self.intent;
-        let Ok(_place) = self.road.compensations.try_acquire() else {
-            tracing::warn!(%task, %server, "a task that could not be stored is not cancelled: too many are already");
-            return;
-        };
-        let about = About { task: *task, server, scope, run_id: run_id.as_deref(), only: None };
-        let RemoteTask { remote_id, driver_data, .. } = remote;
-        let handle = TaskHandle { task: *task, task_name, remote_id, driver_data };
-        let cancelled = async {
-            let upstream = self.road.upstream(about).await?;
-            self.driver.cancel(&*upstream, handle).await
-        };
-        match timeout(self.road.limits.call_timeout(), cancelled).await {
-            Ok(Ok(_)) => tracing::info!(%task, %server, "a task that could not be stored was cancelled at its server"),
-            Ok(Err(error)) => tracing::warn!(%task, %server, "a task that could not be stored goes on: {error}"),
-            Err(_) => tracing::warn!(%task, %server, "a task that could not be stored goes on: no answer in time"),
-        }
+        cancel_at_remote(&self.road, &*self.driver, &self.intent, remote).await;
     }
 
     /// An intent that cannot be taken back is found by the poller when its claim expires, and marked unknown.
@@ -249,6 +252,33 @@ impl Submission {
         let facts = Facts { task_id: *task, task_name, snapshot: &snapshot, degraded_by: None };
         let event = event(Status::Intended, None, &facts);
         Change { snapshot, event, sinks: self.road.sinks() }
+    }
+}
+
+/// Tells the remote once to end what it accepted and what is not stored.
+pub(super) async fn cancel_at_remote(
+    road: &TaskRoad,
+    driver: &dyn TaskDriver,
+    intent: &TaskIntent,
+    remote: &RemoteTask,
+) {
+    let TaskIntent { task, server, scope, run_id, task_name, .. } = intent;
+    let Ok(_place) = road.compensations.try_acquire() else {
+        tracing::warn!(%task, %server, "a task that could not be stored is not cancelled: too many are already");
+        return;
+    };
+    let only_at = (intent.driver != ORDINARY).then_some(intent.snapshot);
+    let about = About { task: *task, server, scope, run_id: run_id.as_deref(), only: None, only_at };
+    let RemoteTask { remote_id, driver_data, .. } = remote;
+    let handle = TaskHandle { task: *task, task_name, remote_id, driver_data };
+    let cancelled = async {
+        let upstream = road.upstream(about).await?;
+        driver.cancel(&*upstream, handle).await
+    };
+    match timeout(road.limits.call_timeout(), cancelled).await {
+        Ok(Ok(_)) => tracing::info!(%task, %server, "a task that could not be stored was cancelled at its server"),
+        Ok(Err(error)) => tracing::warn!(%task, %server, "a task that could not be stored goes on: {error}"),
+        Err(_) => tracing::warn!(%task, %server, "a task that could not be stored goes on: no answer in time"),
     }
 }
 

@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use caribou_core::bounds::TASK_SESSION;
 use caribou_core::config::ServerConfig;
 use caribou_core::credentials::CallerHeaders;
 use caribou_core::failure::Code;
 use caribou_core::ids::{BootId, Epoch, RequestId, Scope};
+use caribou_core::task::limits::COMPENSATION;
 use caribou_core::task::{LOST, Pin, TaskId};
 use caribou_core::tool::visible_name;
 use caribou_ports::BoxFuture;
@@ -94,6 +96,11 @@ impl SessionUpstream {
             reached: AtomicBool::new(false),
             _own: own,
         }
+    }
+
+    /// The same after a call that this session has answered.
+    pub(super) fn answered_by(self, handle: Arc<Handle>) -> Self {
+        Self { seen: Mutex::new(Some(handle)), ..self }
     }
 
     async fn bounded<T>(&self, what: &str, call: impl Future<Output = Result<T, VerbError>>) -> Result<T, RemoteError> {
@@ -183,23 +190,48 @@ impl SessionUpstream {
             admitted.handle.asked(&result);
             match result {
                 Err(CallError::Disconnected { sent: false, .. }) if is_first => is_first = false,
-                done => return done.map_err(|e| call_failed(&self.binding.server, what, e, headers.values())),
+                done => return done.map_err(|e| self.failed(what, e, headers)),
             }
+        }
+    }
+
+    /// What cannot be read of an answer in the background could not be read the next time either: `invalid`, which ends
+    /// the task (contract 6.7, not valid JSON).
+    fn failed(&self, what: &str, error: CallError, headers: &CallerHeaders) -> VerbError {
+        let is_for_good = matches!(error, CallError::Unreadable(_) | CallError::TooLarge { .. });
+        let failed = call_failed(&self.binding.server, what, error, headers.values());
+        match self.carried {
+            Carried::Background(_) if is_for_good => VerbError { code: Code::Invalid, ..failed },
+            _ => failed,
         }
     }
 
     /// A pinned task is asked about in its own session only: another one would know nothing of it, and say so.
     async fn admit(&self, headers: &CallerHeaders) -> Result<Admitted, VerbError> {
         let lost = || VerbError::new(Code::NotFound, LOST);
-        if self.only.is_some() && self.router.open_epoch(&self.binding.server.name, &self.scope) != self.only {
+        let open = || self.router.open(&self.binding.server.name, &self.scope).map(|handle| handle.epoch());
+        if self.only.is_some() && open() != self.only {
             return Err(lost());
         }
         let admitted = self.router.admit(&self.binding, &self.scope, headers).await?;
         if self.only.is_some_and(|epoch| admitted.handle.epoch() != epoch) {
             return Err(lost());
         }
+        // Noted while the call is in flight, so that the session does not go between it and what comes of it.
+        if self.only.is_some() {
+            admitted.handle.keep_for(self.task, TASK_SESSION);
+        } else if matches!(self.carried, Carried::Submit(_)) && self.is_bound_to(&admitted.handle) {
+            // Until it is stored; what is not stored by then is none.
+            admitted.handle.keep_for(self.task, self.bound.saturating_add(COMPENSATION * 3));
+        }
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(admitted.handle.clone());
         Ok(admitted)
+    }
+
+    /// Whether the server keeps something in this session that another one would not have.
+    fn is_bound_to(&self, handle: &Handle) -> bool {
+        let keeps = handle.session().is_some_and(|session| session.facts().stateful);
+        keeps || self.binding.server.transport.owns_process()
     }
 
     /// What the call carries, and its arguments unless interceptors hold them.
@@ -330,8 +362,6 @@ impl Upstream for SessionUpstream {
 
     fn session_id(&self) -> Option<String> {
         let handle = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-        let keeps = handle.session().is_some_and(|session| session.facts().stateful);
-        let is_bound = keeps || self.binding.server.transport.owns_process();
-        is_bound.then(|| Pin { boot: self.boot.clone(), epoch: handle.epoch() }.to_string())
+        self.is_bound_to(&handle).then(|| Pin { boot: self.boot.clone(), epoch: handle.epoch() }.to_string())
     }
 }

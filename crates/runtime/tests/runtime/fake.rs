@@ -1,5 +1,6 @@
 //! A connector whose servers are scripts in memory: what they were asked is counted, what they do is told by name.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -54,6 +55,18 @@ pub(crate) struct Fake {
     pub(crate) sent: Mutex<Vec<Sent>>,
     /// The next call of `reopen` tells that the session was lost and opened anew.
     pub(crate) reopen: AtomicBool,
+    /// What sessions opened from now on are of.
+    pub(crate) era: Mutex<Era>,
+    /// The capabilities that servers declare.
+    pub(crate) capabilities: Mutex<Option<&'static str>>,
+    /// What tools state of being called as a task.
+    pub(crate) task_support: Mutex<BTreeMap<&'static str, &'static str>>,
+    /// Results of tools and of other methods, by name, in place of what they do otherwise.
+    pub(crate) results: Mutex<BTreeMap<&'static str, String>>,
+    /// Methods that were asked for besides calls and lists.
+    pub(crate) asked: Mutex<Vec<String>>,
+    /// What was declared to each session.
+    pub(crate) declared: Mutex<Vec<String>>,
 }
 
 impl Default for Fake {
@@ -80,6 +93,12 @@ impl Default for Fake {
             sinks: Mutex::default(),
             sent: Mutex::default(),
             reopen: AtomicBool::new(false),
+            era: Mutex::new(Era::Legacy),
+            capabilities: Mutex::default(),
+            task_support: Mutex::default(),
+            results: Mutex::default(),
+            asked: Mutex::default(),
+            declared: Mutex::default(),
         }
     }
 }
@@ -93,6 +112,8 @@ pub(crate) struct Sent {
     /// Of every request of the session.
     pub(crate) session_headers: Vec<(String, String)>,
     pub(crate) meta: Vec<(String, String)>,
+    /// Whether the call asks for a task, or says that it may be answered by one.
+    pub(crate) task: bool,
 }
 
 fn exposed(headers: &[(String, Secret)]) -> Vec<(String, String)> {
@@ -144,6 +165,8 @@ impl Connector for FakeConnector {
             }
             fake.sinks.lock().unwrap().push((request.label, request.events.clone()));
             let (end, _) = watch::channel(None);
+            let (era, capabilities) = (*fake.era.lock().unwrap(), *fake.capabilities.lock().unwrap());
+            fake.declared.lock().unwrap().push(serde_json::Value::Object(request.server.profile()).to_string());
             let session = FakeSession {
                 fake,
                 events: request.events,
@@ -152,12 +175,12 @@ impl Connector for FakeConnector {
                 end,
                 closed: Arc::new(AtomicBool::new(false)),
                 facts: SessionFacts {
-                    era: Era::Legacy,
+                    era,
                     version: "2025-11-25".into(),
                     stateful: true,
                     pid: Some(u32::try_from(count).unwrap()),
                     server_info: None,
-                    capabilities: None,
+                    capabilities: capabilities.map(|text| Arc::from(raw(text))),
                 },
             };
             Ok(Arc::new(session) as Arc<dyn Session>)
@@ -192,7 +215,12 @@ impl Session for FakeSession {
                 headers: exposed(&call.headers),
                 session_headers: self.headers.clone(),
                 meta: call.meta.iter().map(|(name, value)| (name.clone(), value.get().to_owned())).collect(),
+                task: call.task.is_some(),
             });
+            let scripted = self.fake.results.lock().unwrap().get(&*call.name).cloned();
+            if let Some(scripted) = scripted {
+                return Ok(raw(&scripted));
+            }
             let mut dropped = Dropped(Some(self.fake.clone()));
             let answer = match &*call.name {
                 "hang" => {
@@ -235,8 +263,11 @@ impl Session for FakeSession {
     }
 
     fn request(&self, request: RawRequest) -> BoxFuture<'_, Result<Box<RawValue>, CallError>> {
+        self.fake.asked.lock().unwrap().push(request.method.to_owned());
+        let result = self.fake.results.lock().unwrap().get(request.method).map(|text| raw(text));
         let message = format!("no {}", request.method);
-        Box::pin(std::future::ready(Err(CallError::Rpc { code: -32601, message, data: None })))
+        let answer = result.ok_or(CallError::Rpc { code: -32601, message, data: None });
+        Box::pin(std::future::ready(answer))
     }
 
     fn task_questions(&self, _: &str) -> BoxFuture<'_, Result<Vec<TaskQuestion>, CallError>> {
@@ -252,8 +283,14 @@ impl Session for FakeSession {
             self.fake.listed.fetch_add(1, Ordering::SeqCst);
             self.fake.listed_with_headers.fetch_add(usize::from(!self.headers.is_empty()), Ordering::SeqCst);
             let names = self.fake.tools.lock().unwrap().clone();
-            let tools = names.iter().map(|n| Arc::from(raw(&format!(r#"{{"name":"{n}","inputSchema":{{}}}}"#))));
-            Ok(ToolListing { tools: tools.collect(), warnings: Vec::new() })
+            let support = self.fake.task_support.lock().unwrap().clone();
+            let tool = |name: &String| {
+                let stated =
+                    support.get(name.as_str()).map(|word| format!(r#","execution":{{"taskSupport":"{word}"}}"#));
+                let stated = stated.unwrap_or_default();
+                Arc::from(raw(&format!(r#"{{"name":"{name}","inputSchema":{{}}{stated}}}"#)))
+            };
+            Ok(ToolListing { tools: names.iter().map(tool).collect(), warnings: Vec::new() })
         })
     }
 
@@ -332,6 +369,7 @@ pub(crate) fn call(name: &str, thread: &str) -> CallTool {
         run_id: None,
         tool_call_id: None,
         scope: Scope::new(Some("ann"), Some(thread)),
+        task: false,
         timeout: None,
         progress: None,
         shape: Shape::Raw,

@@ -5,8 +5,10 @@ mod api_keys;
 mod audit;
 mod connections;
 mod notifications;
+mod oauth_chains;
 mod promotions;
 mod replicas;
+mod sessions;
 mod tasks;
 mod wakeups;
 
@@ -29,4 +31,6 @@ pub struct Memory {
     api_keys: Arc<Mutex<Vec<api_keys::Kept>>>,
     audit: Arc<Mutex<audit::Log>>,
     connections: Arc<Mutex<connections::Kept>>,
+    oauth_chains: Arc<Mutex<oauth_chains::Kept>>,
+    sessions: Arc<Mutex<sessions::Kept>>,
 }

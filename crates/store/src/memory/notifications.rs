@@ -76,6 +76,7 @@ impl Notifications for Memory {
         let to_sink = book.deliveries.iter().filter(|((_, sink), _)| *sink == wanted.sink);
         let mut due: Vec<(Option<Instant>, TaskId)> = to_sink
             .filter(|(_, delivery)| delivery.due.is_some_and(|due| due <= now))
+            .filter(|((task, _), _)| book.tasks.get(task).is_some_and(|task| wanted.of.covers(&task.intent.scope.user)))
             .map(|((task, _), delivery)| (delivery.due, *task))
             .collect();
         due.sort_unstable();

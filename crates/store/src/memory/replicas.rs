@@ -6,7 +6,7 @@ use std::time::Duration;
 use caribou_core::ids::BootId;
 use caribou_core::task::SnapshotFingerprint;
 use caribou_ports::BoxFuture;
-use caribou_ports::store::{Renewal, Renewed, Replica, ReplicaState, Replicas, StoreError, StoredReplica};
+use caribou_ports::store::{FORGET_BATCH, Renewal, Renewed, Replica, Replicas, StoreError, StoredReplica};
 use tokio::time::Instant;
 
 use super::Memory;
@@ -16,7 +16,7 @@ use super::Memory;
 pub(super) struct Life {
     replica: Replica,
     began: Instant,
-    state: ReplicaState,
+    ended: Option<Instant>,
     renewals: i64,
     lease_until: Instant,
     configurations: Vec<SnapshotFingerprint>,
@@ -26,7 +26,20 @@ impl Memory {
     /// Whether this life is known to have ended.
     pub(super) fn is_dead(&self, boot: &BootId) -> bool {
         let lives = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
-        lives.iter().any(|life| life.replica.boot == *boot && life.state == ReplicaState::Dead)
+        lives.iter().any(|life| life.replica.boot == *boot && life.ended.is_some())
+    }
+
+    /// For how long this life has been over: `Some(None)` = it goes on, `None` = it is not on record.
+    pub(super) fn ended_for(&self, boot: &BootId) -> Option<Option<Duration>> {
+        let lives = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
+        let life = lives.iter().find(|life| life.replica.boot == *boot)?;
+        Some(life.ended.map(|ended| ended.elapsed()))
+    }
+
+    /// The lives that have not ended.
+    pub(super) fn living(&self) -> Vec<BootId> {
+        let lives = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
+        lives.iter().filter(|life| life.ended.is_none()).map(|life| life.replica.boot.clone()).collect()
     }
 }
 
@@ -35,15 +48,15 @@ impl Replicas for Memory {
         let mut lives = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
         if lives.iter().all(|life| life.replica.boot != replica.boot) {
             let now = Instant::now();
-            let state = ReplicaState::Up;
-            lives.push(Life { replica, began: now, state, renewals: 0, lease_until: now, configurations: Vec::new() });
+            let (began, lease_until, ended) = (now, now, None);
+            lives.push(Life { replica, began, ended, renewals: 0, lease_until, configurations: Vec::new() });
         }
         Box::pin(async { Ok(()) })
     }
 
     fn renew_lease(&self, renewal: Renewal) -> BoxFuture<'_, Result<Renewed, StoreError>> {
         let mut lives = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
-        let life = lives.iter_mut().find(|life| life.replica.boot == renewal.boot && life.state == ReplicaState::Up);
+        let life = lives.iter_mut().find(|life| life.replica.boot == renewal.boot && life.ended.is_none());
         let renewed = life.map_or(Renewed::Dead, |life| {
             life.renewals += 1;
             life.lease_until = Instant::now() + renewal.lease;
@@ -57,16 +70,16 @@ impl Replicas for Memory {
         let mut lives = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
         let life = lives.iter_mut().find(|life| {
             let is_over = life.renewals == seen_renewals && life.lease_until < Instant::now();
-            life.replica.boot == boot && life.state == ReplicaState::Up && is_over
+            life.replica.boot == boot && life.ended.is_none() && is_over
         });
-        let is_declared = life.map(|life| life.state = ReplicaState::Dead).is_some();
+        let is_declared = life.map(|life| life.ended = Some(Instant::now())).is_some();
         Box::pin(async move { Ok(is_declared) })
     }
 
     fn end(&self, boot: BootId) -> BoxFuture<'_, Result<(), StoreError>> {
         let mut lives = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
         for life in lives.iter_mut().filter(|life| life.replica.boot == boot) {
-            life.state = ReplicaState::Dead;
+            life.ended.get_or_insert_with(Instant::now);
         }
         Box::pin(async { Ok(()) })
     }
@@ -75,13 +88,24 @@ impl Replicas for Memory {
         let lives = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
         let stored = |life: &Life| StoredReplica {
             replica: life.replica.clone(),
-            state: life.state,
             age: life.began.elapsed(),
             renewals: life.renewals,
             lease_left: life.lease_until.checked_duration_since(Instant::now()).unwrap_or(Duration::ZERO),
             configurations: life.configurations.clone(),
         };
-        let listed = lives.iter().rev().map(stored).collect();
+        let listed = lives.iter().rev().filter(|life| life.ended.is_none()).map(stored).collect();
         Box::pin(async { Ok(listed) })
+    }
+
+    fn forget_replicas(&self, age: Duration) -> BoxFuture<'_, Result<u64, StoreError>> {
+        let mut lives = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut forgotten = 0;
+        lives.retain(|life| {
+            let is_old = life.ended.is_some_and(|ended| ended.elapsed() >= age);
+            let goes = is_old && forgotten < u64::from(FORGET_BATCH);
+            forgotten += u64::from(goes);
+            !goes
+        });
+        Box::pin(async move { Ok(forgotten) })
     }
 }

@@ -5,15 +5,12 @@ use std::time::Duration;
 use caribou_core::ids::BootId;
 use caribou_core::task::SnapshotFingerprint;
 use caribou_ports::BoxFuture;
-use caribou_ports::store::{Renewal, Renewed, Replica, ReplicaState, Replicas, StoreError, StoredReplica};
+use caribou_ports::store::{Renewal, Renewed, Replica, Replicas, StoreError, StoredReplica};
 use uuid::Uuid;
 
 use super::SqlStore;
 use super::pools::{change, read};
 use super::statement::{Statement, statement};
-
-/// The stored number of *dead*.
-const DEAD: i16 = 3;
 
 const BEGIN: Statement = statement!(
     "INSERT INTO replica (boot_id, host, version, started_at) VALUES ($1, $2, $3, " NOW ")
@@ -36,10 +33,19 @@ const DECLARE_DEAD: Statement = statement!(
 );
 
 const LIST: Statement = statement!(
-    "SELECT boot_id, host, version, state, " (MS_SINCE started_at) ", renewals, " (MS_UNTIL "lease_until") ",
+    "SELECT boot_id, host, version, " (MS_SINCE started_at) ", renewals, " (MS_UNTIL "lease_until") ",
             configurations
-     FROM replica ORDER BY started_at DESC, boot_id DESC"
+     FROM replica WHERE state < 3 ORDER BY started_at DESC, boot_id DESC"
 );
+
+/// The number is [`caribou_ports::store::FORGET_BATCH`].
+const FORGET: Statement = statement!(
+    "DELETE FROM replica WHERE boot_id IN (
+        SELECT boot_id FROM replica WHERE dead_at <= " (MS_AGO 1) " ORDER BY dead_at LIMIT 1000
+     )"
+);
+
+const _: () = assert!(caribou_ports::store::FORGET_BATCH == 1_000, "the statement says 1000");
 
 impl Replicas for SqlStore {
     fn begin(&self, replica: Replica) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -88,6 +94,15 @@ impl Replicas for SqlStore {
             Ok(rows.into_iter().map(stored).collect())
         })
     }
+
+    fn forget_replicas(&self, age: Duration) -> BoxFuture<'_, Result<u64, StoreError>> {
+        Box::pin(async move {
+            change!(self, |connection, word| {
+                let forget = sqlx::query(word(FORGET)).bind(milliseconds(age));
+                forget.execute(connection).await.map(|done| done.rows_affected())
+            })
+        })
+    }
 }
 
 /// A boot id as it is stored.
@@ -105,13 +120,12 @@ pub(super) fn duration(ms: i64) -> Duration {
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }
 
-type Row = (Uuid, String, String, i16, i64, i64, i64, String);
+type Row = (Uuid, String, String, i64, i64, i64, String);
 
-fn stored((boot, host, version, state, age_ms, renewals, left_ms, configurations): Row) -> StoredReplica {
+fn stored((boot, host, version, age_ms, renewals, left_ms, configurations): Row) -> StoredReplica {
     let configuration = |number: &str| number.parse().ok().map(SnapshotFingerprint);
     StoredReplica {
         replica: Replica { boot: BootId::new(boot.to_string()), host, version },
-        state: if state == DEAD { ReplicaState::Dead } else { ReplicaState::Up },
         age: duration(age_ms),
         renewals,
         lease_left: duration(left_ms),

@@ -18,7 +18,7 @@ use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::timeout;
 
 use super::lock::{NoLock, WriteLock};
-use super::reading::Reading;
+use super::reading::{Identity, Reading};
 use super::reset_mark;
 use super::stamp::{Stamp, Text};
 use super::watch::Watch;
@@ -153,7 +153,11 @@ impl Followed {
         } else {
             self.stamp.lock().unwrap_or_else(PoisonError::into_inner)
         };
-        matches!(self.find(), Ok(Some(path)) if stamp.differs(&path) || self.is_reset(&path))
+        // One look at a file that was named, not two: this is asked before each call.
+        let named = self.lookup().named().map(|found| found.path);
+        let Some(path) = named.or_else(|| self.find().ok().flatten()) else { return false };
+        let Ok(identity) = Identity::of(&path) else { return false };
+        stamp.differs(&path, identity) || self.is_reset(&path)
     }
 
     fn is_reset(&self, path: &Path) -> bool {

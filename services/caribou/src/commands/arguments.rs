@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use caribou_core::config::Secret;
 use clap::{Args, Parser, Subcommand};
 
-use super::{audit, check, config, demo, keys, migrate, serve, servers, sessions, tasks, tools};
+use super::{audit, check, config, demo, keys, migrate, oauth, serve, servers, sessions, tasks, tools};
 use crate::settings::{self, Flag, Inputs, Loaded};
 
 /// The variable beside `--config`. Not a setting: it says where settings are.
@@ -47,6 +47,9 @@ pub(super) enum Command {
     /// Make, list and revoke the keys of callers; make and rotate those that encrypt what is stored
     #[command(subcommand)]
     Keys(KeysCommand),
+    /// Show and steer the chains of refresh tokens of servers
+    #[command(subcommand)]
+    Oauth(OAuthCommand),
     /// See and change what is configured
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -88,6 +91,18 @@ pub(super) enum KeysCommand {
     Generate,
     /// Encrypt what is stored anew, with the first key of CARIBOU_CREDENTIALS_KEY
     Rotate(keys::rotate::Arguments),
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum OAuthCommand {
+    /// List the chains and how they are
+    List(oauth::list::Arguments),
+    /// Show all of one chain
+    Show(oauth::OneServer),
+    /// Ask for another access token now
+    Refresh(oauth::OneServer),
+    /// Forget a chain: start from the configured refresh token
+    Forget(oauth::OneServer),
 }
 
 #[derive(Debug, Subcommand)]
@@ -244,6 +259,10 @@ mod tests {
             "caribou tasks redeliver mcp-task-1",
             "caribou audit",
             "caribou audit --user ann --from demo --tool demo_add --outcome denied --by key-1 --limit 10 --json",
+            "caribou oauth list --json",
+            "caribou oauth show shop --server http://127.0.0.1:8750",
+            "caribou oauth refresh shop",
+            "caribou oauth forget shop --token t",
             "caribou demo --once",
             "caribou migrate --config c.yaml --data-dir d",
             "caribou config schema",

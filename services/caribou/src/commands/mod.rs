@@ -12,6 +12,7 @@ mod demo;
 mod gateway;
 mod keys;
 mod migrate;
+mod oauth;
 mod output;
 mod run;
 mod serve;

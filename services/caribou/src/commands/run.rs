@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use super::arguments::{Command, CommandLine, ConfigCommand, KeysCommand, TasksCommand, ToolsCommand};
+use super::arguments::{Command, CommandLine, ConfigCommand, KeysCommand, OAuthCommand, TasksCommand, ToolsCommand};
 use super::usage::{self, Usage};
-use super::{audit, check, config, demo, keys, migrate, serve, servers, sessions, tasks, tools};
+use super::{audit, check, config, demo, keys, migrate, oauth, serve, servers, sessions, tasks, tools};
 
 /// Runs the command that this process was started for.
 pub(crate) fn run() -> ExitCode {
@@ -40,6 +40,7 @@ async fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Keys(KeysCommand::Revoke(arguments)) => keys::revoke::run(arguments).await,
         Command::Keys(KeysCommand::Generate) => keys::generate::run(),
         Command::Keys(KeysCommand::Rotate(arguments)) => keys::rotate::run(arguments).await,
+        Command::Oauth(command) => execute_oauth(command).await,
         Command::Config(command) => execute_config(command).await,
     }
 }
@@ -52,6 +53,15 @@ async fn execute_tasks(command: TasksCommand) -> anyhow::Result<ExitCode> {
         TasksCommand::Answer(arguments) => tasks::answer::run(arguments).await,
         TasksCommand::Watch(arguments) => tasks::watch::run(arguments).await,
         TasksCommand::Redeliver(arguments) => tasks::redeliver::run(arguments).await,
+    }
+}
+
+async fn execute_oauth(command: OAuthCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        OAuthCommand::List(arguments) => oauth::list::run(arguments).await,
+        OAuthCommand::Show(one) => oauth::show::run(one).await,
+        OAuthCommand::Refresh(one) => oauth::refresh::run(one).await,
+        OAuthCommand::Forget(one) => oauth::forget::run(one).await,
     }
 }
 

@@ -24,6 +24,9 @@ fn words_of_special(path: &str) -> Option<&'static str> {
         "database_url" => Some("an address such as postgres://user@host/database or sqlite:/path/caribou.db"),
         "auth.jwt.jwks_url" => Some("an https:// address; http:// only on this machine"),
         "auth.jwt.algorithms" => Some("a list of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 or EdDSA"),
+        "mcp_tasks.notify.webhook.url" => Some("an http:// or https:// address"),
+        "mcp_tasks.notify.webhook.look_up_url" => Some("an http:// or https:// address with {run_id} in it"),
+        "mcp_tasks.notify.webhook.secrets" => Some("a list of secrets, each whsec_ and base64"),
         "network.allow_cidrs" => Some("a list of addresses or blocks of them, such as 10.1.0.0/16"),
         "network.proxy" => Some("the address of an HTTP proxy, such as http://proxy.example:3128"),
         "threads.virtual_prefix" => Some("an absolute path without a slash at its end, such as /mnt/user-data"),
@@ -87,6 +90,10 @@ mod tests {
             ("stdio.inherit_env", "a list of texts, none of them empty"),
             ("catalog.discover_at_start", "true or false"),
             ("log.format", "human or json"),
+            ("mcp_tasks.per_server", "a whole number from 1 to 64"),
+            ("mcp_tasks.polls_per_second", "a whole number from 1 to 100000"),
+            ("mcp_tasks.missing_tool", "fail_all or fail_server"),
+            ("mcp_tasks.enabled", "true or false"),
         ] {
             assert_eq!(expected(path), words, "{path}");
         }

@@ -18,6 +18,10 @@ pub struct Notify {
     /// A program of yours, over HTTP.
     #[garde(dive)]
     pub webhook: WebhookSettings,
+    /// Whoever watches over gRPC (`TaskService.Watch`) and acknowledges each event. Events wait in the database while
+    /// nobody does, so switch it on only where somebody will.
+    #[garde(skip)]
+    pub stream: bool,
     /// One line of the log for each event, without what servers said.
     #[garde(skip)]
     pub log: bool,

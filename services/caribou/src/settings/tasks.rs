@@ -48,6 +48,12 @@ pub struct McpTasks {
     /// What it costs that a server lacks a tool of its toolsets.
     #[garde(skip)]
     pub missing_tool: WhenToolMissing,
+    /// Attempts at the same time for tasks of one server, by one replica: a slow server keeps no more slots from others.
+    #[garde(range(min = 1, max = 64))]
+    pub per_server: u32,
+    /// Polls of one server in a second, by one replica.
+    #[garde(range(min = 1, max = 100_000))]
+    pub polls_per_second: u32,
     /// Tasks are deleted so many days after their end, once everybody was told.
     #[garde(range(min = 1, max = 36_500))]
     pub retention_days: u32,
@@ -104,6 +110,8 @@ impl Default for McpTasks {
             result_preview_max_chars: limits.result_preview_max_chars,
             max_status_bytes: limits.max_status_bytes,
             missing_tool: WhenToolMissing::default(),
+            per_server: limits.per_server,
+            polls_per_second: limits.polls_per_second,
             retention_days: u32::try_from(bounds::TASK_RETENTION.as_secs() / SECONDS_OF_A_DAY).unwrap_or(u32::MAX),
             notify: Notify::default(),
         }
@@ -128,6 +136,8 @@ impl McpTasks {
                 WhenToolMissing::FailAll => MissingTool::FailAll,
                 WhenToolMissing::FailServer => MissingTool::FailServer,
             },
+            per_server: self.per_server,
+            polls_per_second: self.polls_per_second,
         }
     }
 
@@ -140,10 +150,75 @@ impl McpTasks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::{File, Inputs, Loaded, load};
 
     #[test]
     fn the_defaults_are_those_of_the_contract() {
         // Contract 6.1.
         assert_eq!(McpTasks::default().limits(), TaskLimits::default());
+    }
+
+    #[test]
+    fn each_bound_has_a_key_and_a_variable_and_names_its_range() {
+        // Contract 6.1; durability.md 1.10.
+        type Key = (&'static str, u32, u32, fn(TaskLimits) -> u32);
+        let keys: [Key; 11] = [
+            ("poll_interval_seconds", 1, 300, |limits| limits.poll_interval_seconds),
+            ("lease_seconds", 5, 3_600, |limits| limits.lease_seconds),
+            ("max_concurrent_polls", 1, 64, |limits| limits.max_concurrent_polls),
+            ("max_poll_backoff_seconds", 1, 3_600, |limits| limits.max_poll_backoff_seconds),
+            ("input_required_poll_interval_seconds", 5, 3_600, |limits| limits.input_required_poll_interval_seconds),
+            ("tracking_degraded_after_errors", 1, 100, |limits| limits.tracking_degraded_after_errors),
+            ("max_result_bytes", 1_024, 10_485_760, |limits| limits.max_result_bytes),
+            ("result_preview_max_chars", 64, 100_000, |limits| limits.result_preview_max_chars),
+            ("max_status_bytes", 65_536, 1_073_741_824, |limits| limits.max_status_bytes),
+            ("per_server", 1, 64, |limits| limits.per_server),
+            ("polls_per_second", 1, 100_000, |limits| limits.polls_per_second),
+        ];
+        for (key, least, most, read) in keys {
+            let variable = format!("CARIBOU_MCP_TASKS_{}", key.to_uppercase());
+            let loaded = |value: u32| {
+                let env = |name: &str| (name == variable).then(|| value.to_string());
+                let by_variable = load(&Inputs { file: None, env: &env, flags: Vec::new() });
+                let text = format!("mcp_tasks: {{{key}: {value}}}\n");
+                let file = Some(File { path: "/c.yaml".into(), text });
+                let by_file = load(&Inputs { file, env: &|_| None, flags: Vec::new() });
+                assert_eq!(by_variable.settings.mcp_tasks, by_file.settings.mcp_tasks, "{key}");
+                (by_file.settings.mcp_tasks.limits(), by_variable.problems, by_file.problems)
+            };
+            for value in [least, most] {
+                let (limits, problems, others) = loaded(value);
+                assert_eq!((read(limits), problems, others, limits.check()), (value, vec![], vec![], Ok(())), "{key}");
+            }
+            for value in [least - 1, most + 1] {
+                let (limits, problems, others) = loaded(value);
+                assert_eq!(read(limits), read(TaskLimits::default()), "{key}: what is wrong is left as it was");
+                for problem in problems.iter().chain(&others) {
+                    assert_eq!(problem.path, format!("$.mcp_tasks.{key}"));
+                    assert_eq!(problem.mend, format!("write a whole number from {least} to {most}"));
+                }
+                assert_eq!((problems.len(), problems[0].file.as_str(), others.len()), (1, variable.as_str(), 1));
+            }
+        }
+    }
+
+    #[test]
+    fn nested_settings_have_variables_too() {
+        let values = [
+            ("CARIBOU_MCP_TASKS_ENABLED", "false"),
+            ("CARIBOU_MCP_TASKS_MISSING_TOOL", "fail_server"),
+            ("CARIBOU_MCP_TASKS_RETENTION_DAYS", "7"),
+            ("CARIBOU_MCP_TASKS_NOTIFY_LOG", "true"),
+            ("CARIBOU_MCP_TASKS_NOTIFY_WEBHOOK_URL", "https://example.com/hook"),
+            ("CARIBOU_DATABASE_BACKEND", "sqlite"),
+        ];
+        let env = |name: &str| values.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+        let Loaded { settings, problems } = load(&Inputs { file: None, env: &env, flags: Vec::new() });
+        assert_eq!(problems, []);
+        let tasks = &settings.mcp_tasks;
+        assert_eq!((tasks.enabled, tasks.missing_tool), (Some(false), WhenToolMissing::FailServer));
+        assert_eq!(tasks.retention(), std::time::Duration::from_secs(7 * SECONDS_OF_A_DAY));
+        assert!(tasks.notify.log && tasks.notify.webhook.options().is_some());
+        assert_eq!(settings.database.backend, Some(Backend::Sqlite));
     }
 }

@@ -90,6 +90,15 @@ fn a_busy_thread_is_waited_for_and_hears_the_latest_event() {
 }
 
 #[test]
+fn nothing_changes_while_nobody_is_there() {
+    // Invariant N1: what may have been sent before keeps its key and its words; no failure is counted.
+    let unclear = Delivery { unclear: 2, failures: 3, newest: 2, ..launching() };
+    for delivery in [unclear, launched(), Delivery::first(1)] {
+        assert_eq!(stays(delivery.clone().after(Happened::NobodyThere, &limits())), (delivery, Some(0)));
+    }
+}
+
+#[test]
 fn a_thread_that_is_gone_ends_the_delivery_at_once() {
     // Contract 6.9, thread missing.
     let (now, due) = stays(launching().after(Happened::Gone(why()), &limits()));

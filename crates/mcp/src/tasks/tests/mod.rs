@@ -3,5 +3,6 @@
 
 mod answers;
 mod asked;
+mod rows;
 mod table;
 mod upstream;

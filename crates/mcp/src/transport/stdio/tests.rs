@@ -158,7 +158,7 @@ for m in messages():
     let session = fake.open().await;
     assert_eq!(called(&session, "array").await.expect("answered"), "in an array");
     let damaged = called(&session, "damaged").await.expect_err("not UTF-8");
-    assert!(matches!(damaged, CallError::Malformed(_)), "{damaged}");
+    assert!(matches!(damaged, CallError::Unreadable(_)), "{damaged}");
     assert_eq!(called(&session, "last").await.expect("answered"), "last words");
     let late = called(&session, "late").await.expect_err("nobody reads it any more");
     assert!(matches!(late, CallError::Disconnected { sent: false, .. }), "{late}");

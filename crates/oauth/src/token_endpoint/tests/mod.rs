@@ -3,7 +3,7 @@
 mod server;
 
 use caribou_ports::token_endpoint::TokenRequestError;
-use server::{Server, Then, ask, http};
+use server::{Server, Then, ask, ask_while, http};
 use tokio::net::TcpListener;
 
 const CLIENT: &str = r#""client_id": "client-SECRET", "client_secret": "p&ss/w rd-SECRET""#;
@@ -106,9 +106,28 @@ async fn an_answer_without_a_usable_token_is_unusable_and_repeats_nothing() {
         format!(r#"{{"access_token": "at-SECRET", "more": "{}"}}"#, "x".repeat(64 * 1024)),
     ] {
         let error = Server::answering(200, &body).await.ask(CLIENT).await.unwrap_err();
-        let TokenRequestError::Unusable(why) = &error else { panic!("{error:?}") };
+        let TokenRequestError::Unusable { message: why, .. } = &error else { panic!("{error:?}") };
         assert!(why.len() < 200 && !why.contains("SECRET"), "{why}");
     }
+}
+
+#[tokio::test]
+async fn the_successor_in_an_unusable_answer_is_kept() {
+    // Invariant O2: the token presented may be spent.
+    let server = Server::answering(200, r#"{"at": "x", "refresh_token": "rt-2"}"#).await;
+    let error = server.ask(REFRESH).await.unwrap_err();
+    let TokenRequestError::Unusable { refresh_token: Some(kept), .. } = &error else { panic!("{error:?}") };
+    assert_eq!(kept.expose(), "rt-2");
+}
+
+#[tokio::test]
+async fn a_right_that_ended_before_the_first_byte_sends_nothing() {
+    // R1: directly before the first byte.
+    let server = Server::answering(200, r#"{"access_token": "at"}"#).await;
+    let no = std::sync::Arc::new(|| false);
+    let error = ask_while(&format!("{}/token", server.origin), REFRESH, false, Some(no)).await.unwrap_err();
+    assert!(matches!(&error, TokenRequestError::NotSent(why) if why.contains("nothing was sent")), "{error:?}");
+    assert!(!server.seen().iter().any(|seen| format!("{seen:?}").contains("rt-SECRET")));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use caribou_core::config::{OAuth, Secret, Source, parse};
 use caribou_core::network::AllowedNetworks;
 use caribou_egress::{Guard, WayOut};
-use caribou_ports::token_endpoint::{TokenAnswer, TokenEndpoint as _, TokenRequest, TokenRequestError};
+use caribou_ports::token_endpoint::{StillHeld, TokenAnswer, TokenEndpoint as _, TokenRequest, TokenRequestError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -99,8 +99,19 @@ pub(super) fn oauth(token_url: &str, members: &str) -> OAuth {
 }
 
 pub(super) async fn ask(token_url: &str, members: &str, guarded: bool) -> Result<TokenAnswer, TokenRequestError> {
+    ask_while(token_url, members, guarded, None).await
+}
+
+/// The same with a right to present that may end.
+pub(super) async fn ask_while(
+    token_url: &str,
+    members: &str,
+    guarded: bool,
+    still_held: Option<StillHeld>,
+) -> Result<TokenAnswer, TokenRequestError> {
     let oauth = oauth(token_url, members);
     let refresh_token = oauth.refresh_token.as_ref().map(|token| Secret::new(token.expose()));
     let endpoints = TokenEndpoints::new(Guard::new(AllowedNetworks::default()), &WayOut::default()).unwrap();
-    endpoints.request(TokenRequest { server: "a".into(), oauth: Arc::new(oauth), refresh_token, guarded }).await
+    let request = TokenRequest { server: "a".into(), oauth: Arc::new(oauth), refresh_token, guarded, still_held };
+    endpoints.request(request).await
 }

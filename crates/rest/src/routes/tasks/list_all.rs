@@ -7,7 +7,6 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use caribou_core::ids::{ServerName, ThreadId, UserId};
-use caribou_core::task::TaskId;
 use caribou_runtime::{PageKey, StoredTask, TaskFilter};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -108,7 +107,7 @@ pub(crate) async fn list_all_tasks(
         return Err(Problem::invalid(format!("`limit` must be from 1 to {MOST}")));
     }
     let unreadable = || Problem::invalid("`cursor` must be the `next` of the page before, unchanged");
-    let before = which.cursor.as_deref().map(|text| key(text).ok_or_else(unreadable)).transpose()?;
+    let before = which.cursor.as_deref().map(|text| PageKey::parse(text).ok_or_else(unreadable)).transpose()?;
     let filter = TaskFilter {
         user: which.user_id.map(UserId::new),
         thread: which.thread_id.map(ThreadId::new),
@@ -117,41 +116,7 @@ pub(crate) async fn list_all_tasks(
     };
     let tasks = replica.runtime.list_all_tasks(&caller, filter, before, limit).await?;
     let is_full = u32::try_from(tasks.len()).is_ok_and(|count| count == limit);
-    let next = tasks.last().filter(|_| is_full).map(cursor);
+    let next = tasks.last().filter(|_| is_full).map(|task| task.page_key().to_string());
     let tasks = tasks.iter().map(|task| Whole::new(&replica, task)).collect();
     Ok(Json(TaskPage { tasks, next }).into_response())
-}
-
-/// The cursor after `task`: its time and name in hexadecimal digits. Nothing to take apart for callers.
-fn cursor(task: &StoredTask) -> String {
-    let name = u128::from_be_bytes(task.task.0);
-    format!("{:016x}{name:032x}", task.created_us)
-}
-
-/// The place that a cursor of ours names.
-fn key(cursor: &str) -> Option<PageKey> {
-    let is_ours = cursor.len() == 48 && cursor.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    if !is_ours {
-        return None;
-    }
-    let (created, name) = cursor.split_at(16);
-    let created_us = i64::from_str_radix(created, 16).ok()?;
-    let task = TaskId(u128::from_str_radix(name, 16).ok()?.to_be_bytes());
-    Some(PageKey { created_us, task })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cursor_names_the_place_it_was_made_at_and_nothing_else_does() {
-        let name = "0a0102030405060708090a0b0c0d0eff";
-        let read = key(&format!("{:016x}{name}", 1_790_000_000_000_001_i64)).unwrap();
-        assert_eq!(read.created_us, 1_790_000_000_000_001);
-        assert_eq!(read.task.to_string(), format!("mcp-task-{name}"));
-        for wrong in ["", "7", &"f".repeat(48), &"0".repeat(47), &"A".repeat(48), &"é".repeat(24)] {
-            assert_eq!(key(wrong), None, "{wrong}");
-        }
-    }
 }

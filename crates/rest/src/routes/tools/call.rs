@@ -68,6 +68,10 @@ pub(crate) struct CallRequest {
     /// What a caller notes of its run. Not used; must hold no `auth_token`, since metadata is kept and shown.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Metadata>,
+    /// Whether to call the tool as a background task if it leaves the choice: the answer is then that of a submit. Refused
+    /// for a tool that cannot be one. Absent: false.
+    #[serde(default)]
+    task: bool,
     /// The longest this call may take, in seconds. Bounds of server and replica hold besides.
     #[schema(exclusive_minimum = 0)]
     timeout: Option<f64>,
@@ -100,6 +104,7 @@ impl CallRequest {
             run_id: self.run_id.map(Into::into),
             tool_call_id: self.tool_call_id.map(Into::into),
             scope,
+            task: self.task,
             timeout: self.timeout.map(bound).transpose()?,
             progress: None,
             shape: match self.format {

@@ -74,7 +74,7 @@ pub(crate) struct ToolEntry<'l> {
 /// What Caribou knows about a tool besides what its server says.
 #[derive(Serialize, ToSchema)]
 struct ToolMetadata<'l> {
-    /// Always true: this is a tool of an MCP server.
+    /// Whether this is a tool of an MCP server; false for Caribou's own.
     deerflow_mcp: bool,
     /// For what its operator wants it preferred; absent when its routing is off.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -144,7 +144,7 @@ impl<'l> From<&'l ListedTool> for ToolEntry<'l> {
             raw_name: &tool.raw_name,
             tool: &tool.tool,
             metadata: ToolMetadata {
-                deerflow_mcp: true,
+                deerflow_mcp: !tool.is_ours,
                 deerflow_mcp_routing: RoutingEntry::of(&tool.routing),
                 connection: tool.connection.as_deref(),
                 repaired: &tool.repaired,

@@ -60,3 +60,21 @@ async fn a_cancel_that_fails_is_tried_again_for_ever() {
     let task = stored(&store, 1).await;
     assert!(!task.snapshot.status.is_terminal() && task.last_cancel_error.is_some() && task.poll_errors == 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_loses_its_trust_gives_up_its_cancel_before_another_one_begins() {
+    // Invariants L1, C2; durability.md I9: remote cancels of a task never overlap.
+    let store = Memory::default();
+    let remote = Remote { cancel_takes: seconds(45), cancel_ends: Some(Status::Cancelled), ..Remote::default() };
+    let first = Replica::start(&store, &remote, "a", TaskLimits::default()).await;
+    let task = submitted(&store, 1).await;
+    until(seconds(5), "a poll", async || (remote.polls() > 0).then_some(())).await;
+    store.request_cancel(task, None).await.unwrap();
+    store.wake(Wake::Work(Duty::Cancel)).await;
+    until(seconds(5), "a cancel", async || remote.job("remote-1", |job| job.is_cancelling).then_some(())).await;
+    let _second = Replica::start(&store, &remote, "b", TaskLimits::default()).await;
+    first.cut_off();
+    let done = ended(&store, 1, seconds(120)).await;
+    assert_eq!((done.snapshot.status, done.cancel_attempts), (Status::Cancelled, 2));
+    assert_eq!(remote.job("remote-1", |job| (job.cancels, job.overlaps)), (2, 0), "the second one took over");
+}

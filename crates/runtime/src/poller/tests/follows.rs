@@ -1,9 +1,8 @@
 //! What a poll means for the record, and when the next one comes.
 
 use caribou_core::failure::Code;
-use caribou_core::ids::{BootId, Epoch};
 use caribou_core::task::poison::POISONED;
-use caribou_core::task::{LOST, Pin, Status, TaskLimits};
+use caribou_core::task::{Status, TaskLimits};
 use caribou_ports::store::{AnswerStored, NewAnswer, Notifications as _, Tasks as _};
 use caribou_store::Memory;
 use tokio::time::Instant;
@@ -45,6 +44,30 @@ async fn errors_are_tried_again_with_doubling_waits_and_told_from_the_third_on()
     let polled = remote.job("remote-1", |job| job.polled.clone());
     let waits: Vec<u64> = polled.windows(2).map(|two| two[1].duration_since(two[0]).as_secs()).collect();
     assert_eq!(waits, [5, 10, 20]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_breach_of_the_contract_ends_a_task_and_every_other_error_is_tried_again() {
+    // Contract 6.5, poll outcomes: protocol error, driver missing, any other error.
+    let too_large = Said::Error(Code::Invalid);
+    let passing = Code::ALL.into_iter().filter(|code| *code != Code::Invalid).map(Said::Error);
+    let passing: Vec<Said> = passing.chain([Said::Failure, Said::Unsupported]).collect();
+    for (said, ends) in passing.into_iter().map(|said| (said, false)).chain([(Said::Nonsense, true), (too_large, true)])
+    {
+        let (store, remote) = (Memory::default(), Remote::default());
+        remote.says("remote-1", [said, Said::Is(Status::Completed)]);
+        let _replica = Replica::start(&store, &remote, "a", TaskLimits::default()).await;
+        submitted(&store, 1).await;
+        let settled =
+            async || Some(stored(&store, 1).await).filter(|task| task.poll_errors == 1 || task.ended_us.is_some());
+        let first = until(seconds(5), "the first answer is settled", settled).await;
+        let is_failed = first.snapshot.status == Status::Failed;
+        assert_eq!((is_failed, first.last_poll_error.is_some()), (ends, !ends), "{said:?}");
+        if !ends {
+            assert_eq!(ended(&store, 1, seconds(10)).await.snapshot.status, Status::Completed, "{said:?}");
+        }
+        assert_eq!(remote.polls(), if ends { 1 } else { 2 }, "{said:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,23 +159,4 @@ async fn an_abandoned_submit_is_unknown_and_never_made_again() {
     });
     assert_eq!(done.await.snapshot.status, Status::Unknown);
     assert_eq!(remote.polls(), 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_task_of_a_session_that_is_gone_is_lost_and_says_so() {
-    // architecture.md §10, pinned tasks.
-    let (store, remote) = (Memory::default(), Remote::default());
-    let pin = |boot: &str, epoch| Pin { boot: BootId::from(boot), epoch: Epoch(epoch) }.to_string();
-    *remote.open.lock().unwrap() = Some(Epoch(2));
-    let _replica = Replica::start(&store, &remote, "a", TaskLimits::default()).await;
-    pinned(&store, 1, &pin("a", 1)).await;
-    pinned(&store, 2, &pin("gone", 2)).await;
-    pinned(&store, 3, &pin("a", 2)).await;
-    remote.says("remote-3", [Said::Is(Status::Completed)]);
-    for number in [1, 2] {
-        let done = ended(&store, number, seconds(5)).await;
-        assert_eq!((done.snapshot.status, done.snapshot.error.as_deref()), (Status::Failed, Some(LOST)));
-    }
-    assert_eq!(ended(&store, 3, seconds(5)).await.snapshot.status, Status::Completed);
-    assert_eq!(remote.polls(), 1, "no other process was asked");
 }

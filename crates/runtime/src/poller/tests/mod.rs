@@ -3,6 +3,7 @@
 mod cancels;
 mod crashes;
 mod follows;
+mod pinned;
 mod remote;
 mod replica;
 mod simulation;

@@ -8,7 +8,7 @@ use caribou_core::config::ServerConfig;
 use caribou_core::failure::Code;
 use caribou_core::ids::Epoch;
 use caribou_core::task::parse::Misread;
-use caribou_core::task::{Report, Status};
+use caribou_core::task::{Report, Status, TaskId};
 use caribou_ports::BoxFuture;
 use caribou_ports::mcp::TaskQuestion;
 use caribou_ports::store::{ClaimedTask, NewAnswer};
@@ -28,6 +28,10 @@ pub(super) enum Said {
     Nonsense,
     /// A failure of the tool.
     Failure,
+    /// Nothing: whoever speaks to the remote has no word for it.
+    Unsupported,
+    /// Nothing: the session that it was asked in ended meanwhile.
+    SessionEnds,
     /// The answer comes only after so long.
     After(Duration, Status),
     /// Whoever asks breaks down.
@@ -52,6 +56,8 @@ pub(super) struct Remote {
     pub(super) jobs: Arc<Mutex<BTreeMap<String, Job>>>,
     /// The epoch of the session that is open, in the eyes of every replica.
     pub(super) open: Arc<Mutex<Option<Epoch>>>,
+    /// For how long the session of each task was last kept.
+    pub(super) kept: Arc<Mutex<BTreeMap<TaskId, Option<Duration>>>>,
     /// How long a cancel takes.
     pub(super) cancel_takes: Duration,
     /// How a cancel ends.
@@ -105,6 +111,11 @@ impl TaskDriver for Remote {
                 Said::Error(code) => Err(RemoteError::new(code, "the remote does not answer").into()),
                 Said::Nonsense => Err(Misread::Protocol("nonsense".to_owned()).into()),
                 Said::Failure => Err(Misread::ToolFailed("out of order".to_owned()).into()),
+                Said::Unsupported => Err(DriverError::NotSupported("there is no such toolset any more".to_owned())),
+                Said::SessionEnds => {
+                    *self.open.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                    Err(RemoteError::new(Code::OutcomeUnknown, "connection closed").into())
+                }
                 Said::After(wait, status) => {
                     sleep(wait).await;
                     Ok(report(status))
@@ -195,5 +206,9 @@ impl Road for Remote {
 
     fn open_session(&self, _: &ClaimedTask) -> Option<Epoch> {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep_session(&self, task: &ClaimedTask, next: Option<Duration>) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(task.claim.task, next);
     }
 }

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 
 use super::remote::Remote;
 use crate::membership::{Keeper, Membership, MembershipMessage};
-use crate::poller::{Desk, DeskParts, Group, Poller, PollerMessage, PollerOptions};
+use crate::poller::{Desk, DeskParts, Group, Poller, PollerMessage};
 
 /// One life of one replica.
 pub(super) struct Replica {
@@ -47,7 +47,6 @@ impl Replica {
             limits,
             sinks: vec![Sink::Webhook],
             configurations: vec![configuration()],
-            options: PollerOptions::default(),
         };
         let desk = Desk::open(parts, &opentelemetry::global::meter("test"));
         let poller = desk.poller().clone();
@@ -67,6 +66,11 @@ impl Replica {
     pub(super) fn kill(&self) {
         self.keeper.kill();
         self.group.kill();
+    }
+
+    /// Its lease is renewed no more, as when it cannot reach the store; all else goes on.
+    pub(super) fn cut_off(&self) {
+        self.keeper.kill();
     }
 
     /// Ends it in order.

@@ -1,7 +1,10 @@
 //! Durable tasks with a store in memory and a driver that does as it is told.
 
+mod agent_tools;
 mod exposure;
 mod frozen;
+mod native;
+mod sessions;
 mod submit;
 mod verbs;
 
@@ -45,6 +48,8 @@ pub(super) struct Scripted {
     pub(super) polled: AtomicUsize,
     pub(super) cancel_takes: Duration,
     pub(super) status: Mutex<Status>,
+    /// The tool that is asked how a task is.
+    pub(super) status_tool: Mutex<&'static str>,
 }
 
 impl Scripted {
@@ -56,6 +61,7 @@ impl Scripted {
             polled: AtomicUsize::new(0),
             cancel_takes: Duration::ZERO,
             status: Mutex::new(Status::Working),
+            status_tool: Mutex::new("status"),
         }
     }
 }
@@ -94,7 +100,8 @@ impl TaskDriver for Scripted {
         _: TaskHandle<'a>,
     ) -> BoxFuture<'a, Result<Report, DriverError>> {
         Box::pin(async move {
-            upstream.call_tool("status", None, None).await?;
+            let tool = *self.status_tool.lock().unwrap();
+            upstream.call_tool(tool, None, None).await?;
             self.polled.fetch_add(1, Ordering::SeqCst);
             Ok(Report::of(*self.status.lock().unwrap()))
         })
@@ -147,7 +154,12 @@ impl Tasking {
     pub(super) async fn with(driver: Scripted, servers: Value, options: Options, tools: &[&str]) -> Self {
         let (store, driver) = (Memory::default(), Arc::new(driver));
         store.begin(replica()).await.unwrap();
-        let tasks = DurableTasks { store: Arc::new(store.clone()), drivers: vec![driver.clone()], sinks: Vec::new() };
+        let tasks = DurableTasks {
+            store: Arc::new(store.clone()),
+            drivers: vec![driver.clone()],
+            sinks: Vec::new(),
+            is_watched: false,
+        };
         let setting = Setting::within(servers, options, |outside| Outside { tasks: Some(tasks), ..outside }).await;
         *setting.fake.tools.lock().unwrap() = tools.iter().map(|tool| (*tool).to_owned()).collect();
         Self { setting, store, driver }
@@ -166,7 +178,7 @@ impl Tasking {
 }
 
 /// This life, as whoever starts it puts it on record.
-fn replica() -> Replica {
+pub(super) fn replica() -> Replica {
     Replica { boot: BootId::from("boot"), host: "h".to_owned(), version: "0".to_owned() }
 }
 

@@ -43,7 +43,8 @@ impl Tasks for Memory {
     }
 
     fn claim_due(&self, wanted: ClaimTasks) -> Answered<'_, Vec<ClaimedTask>> {
-        done(self.book().claim(&wanted))
+        let living = self.living();
+        done(self.book().claim(&wanted, &living))
     }
 
     fn renew(&self, mut claims: Vec<TaskClaim>, lease: Duration) -> Answered<'_, Vec<TaskClaim>> {

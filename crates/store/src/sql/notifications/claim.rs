@@ -1,5 +1,6 @@
 //! Claiming deliveries that are due (invariants C1, N1). As with tasks, PostgreSQL gets the number of rows as a literal.
 
+use caribou_core::notification::Audience;
 use caribou_ports::store::{ClaimDeliveries, ClaimedDelivery, MAX_CLAIMED, StoreError};
 use sqlx::Connection as _;
 use uuid::Uuid;
@@ -9,12 +10,15 @@ use crate::sql::SqlStore;
 use crate::sql::pools::{Pools, REQUEST, ask, within};
 use crate::sql::replicas::{milliseconds, uuid};
 
-/// `$1` sink, `$2` lease in ms, `$3` owner.
+/// `$1` sink, `$2` lease in ms, `$3` owner, `$4` whose tasks they are about (null: everybody's).
 macro_rules! claim {
     ($limit:literal) => {
         concat!(
             "WITH due AS MATERIALIZED (
                 SELECT task_id FROM mcp_delivery WHERE sink = $1 AND due_at <= now()
+                  AND ($4::text[] IS NULL OR EXISTS (
+                      SELECT 1 FROM mcp_task AS own WHERE own.task_id = mcp_delivery.task_id AND own.user_id = ANY($4)
+                  ))
                 ORDER BY due_at LIMIT ",
             $limit,
             " FOR UPDATE SKIP LOCKED
@@ -51,6 +55,10 @@ const CLAIM_SOME: &str = "UPDATE mcp_delivery
      WHERE sink = $1 AND task_id IN (
          SELECT task_id FROM mcp_delivery
          WHERE sink = $1 AND due_at <= CAST((julianday('now') - 2440587.5) * 86400000 AS integer)
+           AND ($5 IS NULL OR EXISTS (
+               SELECT 1 FROM mcp_task AS own WHERE own.task_id = mcp_delivery.task_id
+                  AND own.user_id IN (SELECT value FROM json_each($5))
+           ))
          ORDER BY due_at LIMIT $4
      )
      RETURNING task_id";
@@ -70,15 +78,23 @@ pub(super) async fn claim(store: &SqlStore, wanted: ClaimDeliveries) -> Result<V
         return Ok(Vec::new());
     };
     let (owner, sink, lease) = (uuid(&wanted.owner)?, wanted.sink.number(), milliseconds(wanted.lease));
+    let users: Option<Vec<String>> = match &wanted.of {
+        Audience::Everybody => None,
+        Audience::Users(users) => Some(users.iter().map(|user| user.as_str().to_owned()).collect()),
+    };
     let broken = StoreError::OutcomeUnknown;
     let rows: Vec<ClaimedRow> = within(REQUEST, broken, async {
         match &store.pools {
             Pools::Postgres(pool) => ask!(pool, postgres, broken, |connection, _word| {
-                sqlx::query_as(statement).bind(sink).bind(lease).bind(owner).fetch_all(connection).await
+                let claim = sqlx::query_as(statement).bind(sink).bind(lease).bind(owner).bind(&users);
+                claim.fetch_all(connection).await
             }),
             Pools::Sqlite { writer, .. } => ask!(writer, sqlite, broken, |connection, _word| {
                 let mut claiming = connection.begin().await?;
+                // Names of users are texts: writing them does not fail.
+                let users = users.as_ref().map(|users| serde_json::to_string(users).unwrap_or_default());
                 let claim = sqlx::query_scalar(CLAIM_SOME).bind(sink).bind(lease).bind(owner).bind(i64::from(limit));
+                let claim = claim.bind(users);
                 let tasks: Vec<Uuid> = claim.fetch_all(&mut *claiming).await?;
                 let mut rows = Vec::with_capacity(tasks.len());
                 for task in tasks {

@@ -20,9 +20,12 @@ use crate::sql::replicas::{milliseconds, uuid};
 const _: () = assert!(QUARANTINE_AFTER == 3, "the statements of this file say 3");
 
 /// `$1` lanes and `$2` their floors, `$3` ms overdue, `$4` configurations left to others, `$5` lease in ms, `$6` owner.
-/// `now()` stands still, so the index can be searched by it; `clock_timestamp()` is the moment of the write. The condition on
-/// configurations is put so that the planner expects it to hold: as `<> ALL` it would expect hardly a row, and read and
-/// sort all that are due.
+/// `now()` stands still, so the index can be searched by it; `clock_timestamp()` is the moment of the write. The conditions
+/// after those of the index are put so that the planner expects them to hold: as `<> ALL` it would expect hardly a row,
+/// and read and sort all that are due.
+///
+/// What is pinned to whoever claims need not be overdue, since nobody else comes for it. Who lives is read once for a
+/// claim, and only when it finds something that is pinned to another replica.
 macro_rules! claim {
     ($limit:literal) => {
         concat!(
@@ -33,8 +36,13 @@ macro_rules! claim {
                     SELECT task_id, due_at, lane FROM mcp_work
                     WHERE lane = wanted.lane
                       AND due_at >= timestamptz 'epoch' + wanted.floor_us * interval '1 microsecond'
-                      AND due_at <= now() - $3 * interval '1 millisecond'
+                      AND due_at <= now()
+                      AND NULLIF(due_at > now() - $3 * interval '1 millisecond'
+                                 AND (pinned_to IS NULL OR pinned_to <> $6), true) IS NOT NULL
                       AND NULLIF(configuration = ANY ($4), true) IS NOT NULL
+                      AND NULLIF(pinned_to IS NOT NULL AND pinned_to <> $6
+                                 AND pinned_to = ANY (ARRAY(SELECT boot_id FROM replica WHERE state < 3)), true)
+                          IS NOT NULL
                     ORDER BY due_at LIMIT ",
             $limit,
             " FOR UPDATE SKIP LOCKED
@@ -105,8 +113,11 @@ const CLAIM_LANE: &str = concat!(
          attempts = w.attempts + CASE WHEN w.lane / 256 = 1 THEN 0 ELSE 1 END
      WHERE w.task_id IN (
          SELECT task_id FROM mcp_work
-         WHERE lane = $1 AND due_at <= CAST((julianday('now') - 2440587.5) * 86400000 AS integer) - $3
+         WHERE lane = $1 AND due_at <= CAST((julianday('now') - 2440587.5) * 86400000 AS integer)
+           AND (due_at <= CAST((julianday('now') - 2440587.5) * 86400000 AS integer) - $3 OR pinned_to = $6)
            AND configuration NOT IN (SELECT value FROM json_each($4))
+           AND (pinned_to IS NULL OR pinned_to = $6
+                OR COALESCE((SELECT life.state FROM replica AS life WHERE life.boot_id = pinned_to), 3) = 3)
          ORDER BY due_at LIMIT $2
      )
      RETURNING task_id"

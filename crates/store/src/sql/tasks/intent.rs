@@ -1,7 +1,7 @@
 //! From the intent to the handle (contract 6.4; invariant T1).
 
 use caribou_core::holding::Token;
-use caribou_core::task::{Duty, Shard, Status, TaskId};
+use caribou_core::task::{Duty, Pin, Shard, Status, TaskId};
 use caribou_ports::store::{Handle, Noted, Recorded, Settled, StoreError, TaskClaim, TaskIntent};
 use sqlx::Connection as _;
 use uuid::Uuid;
@@ -41,7 +41,7 @@ const DROP: Statement = statement!("DELETE FROM mcp_task WHERE task_id = $1 AND 
 /// The condition is the fence of the claim (invariant C1).
 const FOLLOW: Statement = statement!(
     "UPDATE mcp_work SET lane = $4, due_at = " (MS_LATER 5) ", claim_owner = NULL, abandons = 0, poll_errors = 0,
-                         attempts = 0
+                         attempts = 0, pinned_to = $6
      WHERE task_id = $1 AND claim_seq = $2 AND claim_owner = $3 AND due_at > " NOW
 );
 
@@ -108,10 +108,13 @@ async fn try_record(store: &SqlStore, claim: &TaskClaim, handle: Handle) -> Resu
     let (task, owner) = (Uuid::from_bytes(claim.task.0), uuid(&claim.token.owner)?);
     let lane = Duty::Poll.lane(Shard::of(claim.task)).number();
     let state = State::of(&handle.change);
+    let pin = handle.session_id.as_deref().and_then(Pin::parse);
+    let pinned_to = pin.map(|pin| uuid(&pin.boot)).transpose()?;
     change!(store, |connection, word| {
         let mut recording = connection.begin().await?;
         let follow = sqlx::query(word(FOLLOW)).bind(task).bind(claim.token.seq).bind(owner).bind(lane);
-        if follow.bind(milliseconds(handle.again)).execute(&mut *recording).await?.rows_affected() == 0 {
+        let follow = follow.bind(milliseconds(handle.again)).bind(pinned_to);
+        if follow.execute(&mut *recording).await?.rows_affected() == 0 {
             return Ok(Recorded::Fenced);
         }
         let record = sqlx::query(word(RECORD)).bind(task).bind(&handle.remote_id).bind(&handle.driver_data);

@@ -30,6 +30,7 @@ row! {
         driver_data: String,
         session_id: Option<String>,
         is_pinned: bool,
+        is_lost: bool,
         configuration: i64,
         run_id: Option<String>,
         is_cancel_requested: bool,
@@ -50,7 +51,10 @@ row! {
 macro_rules! claimed_columns {
     () => {
         "w.task_id, w.lane, w.claim_seq, w.abandons, w.poll_errors, w.attempts, t.user_id, t.thread_id, t.server,
-         t.driver, t.task_name, t.remote_id, t.driver_data, t.session_id, t.is_pinned, t.configuration, t.run_id,
+         t.driver, t.task_name, t.remote_id, t.driver_data, t.session_id, t.is_pinned,
+         w.pinned_to IS NOT NULL
+         AND COALESCE((SELECT life.state FROM replica AS life WHERE life.boot_id = w.pinned_to), 3) = 3,
+         t.configuration, t.run_id,
          t.cancel_at IS NOT NULL, t.waiting_answers, t.fingerprint, t.status, t.result, t.preview, t.is_truncated,
          t.artifact_uri, t.artifact_mime, t.error, t.input_required"
     };
@@ -134,6 +138,7 @@ impl ClaimedRow {
             driver_data: self.driver_data,
             session_id: self.session_id,
             is_pinned: self.is_pinned,
+            is_lost: self.is_lost,
             configuration: SnapshotFingerprint(self.configuration),
             run_id: self.run_id,
             snapshot: Snapshot {

@@ -1,36 +1,31 @@
 //! When something is next due, what a dead replica held, and what is old enough to be forgotten.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use caribou_core::ids::BootId;
 use caribou_core::task::Lane;
 use caribou_ports::store::StoreError;
 
 use crate::sql::SqlStore;
-use crate::sql::pools::{change, read};
+use crate::sql::pools::{Pools, REQUEST, ask, change, within};
 use crate::sql::replicas::{duration, milliseconds, uuid};
 use crate::sql::statement::{Statement, statement};
 
-/// The first of each lane, each from the head of the index. `$1` lanes as JSON.
-macro_rules! next_due {
-    ($lanes:literal, $($ms:tt)*) => {
-        concat!(
-            "SELECT min(ms) FROM (
-                SELECT (SELECT ", $($ms)*, " FROM mcp_work WHERE lane = CAST(wanted.value AS integer)
-                        ORDER BY due_at LIMIT 1) AS ms
-                FROM ", $lanes, " AS wanted
-             ) AS first"
-        )
-    };
-}
+/// The first of each lane from its floor on, and the time. `$1` lanes and `$2` their floors. `now()` is the time before
+/// anything was read, so that what is set meanwhile is later.
+const FIRST_OF_EACH: &str = "SELECT wanted.lane,
+            (SELECT CAST(extract(epoch FROM due_at) * 1000000 AS bigint) FROM mcp_work
+             WHERE lane = wanted.lane AND due_at >= timestamptz 'epoch' + wanted.floor_us * interval '1 microsecond'
+             ORDER BY due_at LIMIT 1),
+            CAST(extract(epoch FROM now()) * 1000000 AS bigint)
+     FROM unnest(CAST($1 AS smallint[]), CAST($2 AS bigint[])) AS wanted(lane, floor_us)";
 
-const NEXT_DUE: Statement = Statement {
-    postgres: next_due!(
-        "json_array_elements_text(CAST($1 AS json))",
-        "CAST(extract(epoch FROM due_at - clock_timestamp()) * 1000 AS bigint)"
-    ),
-    sqlite: next_due!("json_each($1)", "due_at - CAST((julianday('now') - 2440587.5) * 86400000 AS integer)"),
-};
+/// The first of all lanes, each from the head of the index: SQLite has no old versions there. `$1` lanes as JSON.
+const FIRST_OF_ALL: &str = "SELECT min(ms) FROM (
+        SELECT (SELECT due_at - CAST((julianday('now') - 2440587.5) * 86400000 AS integer) FROM mcp_work
+                WHERE lane = CAST(wanted.value AS integer) ORDER BY due_at LIMIT 1) AS ms
+        FROM json_each($1) AS wanted
+     ) AS first";
 
 /// Every lane there is, so that the index on lane and time is searched.
 macro_rules! all_lanes {
@@ -76,10 +71,30 @@ const _: () = assert!(caribou_ports::store::FORGET_BATCH == 1_000, "the statemen
 
 /// How long until something is due.
 pub(super) async fn next_due(store: &SqlStore, lanes: Vec<Lane>) -> Result<Option<Duration>, StoreError> {
-    let numbers: Vec<String> = lanes.iter().map(|lane| lane.number().to_string()).collect();
-    let lanes = format!("[{}]", numbers.join(","));
-    let ms: Option<i64> =
-        read!(store, |connection, word| sqlx::query_scalar(word(NEXT_DUE)).bind(lanes).fetch_one(connection).await)?;
+    let lanes: Vec<i16> = lanes.iter().map(|lane| lane.number()).collect();
+    let broken = StoreError::Unavailable;
+    let ms: Option<i64> = within(REQUEST, broken, async {
+        match &store.pools {
+            Pools::Postgres(pool) => {
+                let now = Instant::now();
+                let floors: Vec<i64> = lanes.iter().map(|lane| store.floors.of(*lane, now)).collect();
+                let first: Vec<(i16, Option<i64>, i64)> = ask!(pool, postgres, broken, |connection, _word| {
+                    sqlx::query_as(FIRST_OF_EACH).bind(&lanes).bind(floors).fetch_all(connection).await
+                })?;
+                for (lane, first_us, now_us) in &first {
+                    store.floors.seen(*lane, *first_us, *now_us);
+                }
+                let until = first.iter().filter_map(|(_, first_us, now_us)| Some((*first_us)? - now_us)).min();
+                // Upwards: who comes a moment too early finds nothing.
+                Ok(until.map(|us| us.saturating_add(999).div_euclid(1_000)))
+            }
+            Pools::Sqlite { readers, .. } => ask!(readers, sqlite, broken, |connection, _word| {
+                let lanes = serde_json::to_string(&lanes).map_err(|error| sqlx::Error::Encode(error.into()))?;
+                sqlx::query_scalar(FIRST_OF_ALL).bind(lanes).fetch_one(connection).await
+            }),
+        }
+    })
+    .await?;
     Ok(ms.map(duration))
 }
 

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use anyhow::bail;
 use caribou_core::bounds::RESEAL_PAGE;
 use caribou_oauth::Cipher;
-use caribou_ports::store::{Connections as _, StoreError};
-use caribou_ports::vault::Vault;
+use caribou_ports::store::{Connections as _, OAuthChains as _, SealedTokens, StoreError, StoredChain, TokenColumn};
+use caribou_ports::vault::{NotOpened, Vault};
 use caribou_store::SqlStore;
 use clap::Args;
 
@@ -40,10 +40,16 @@ pub(in crate::commands) async fn run(arguments: Arguments) -> anyhow::Result<Exi
     };
     let vault = Cipher::new(ring);
     let store = assemble::open_store(&settings).await?;
-    let done = connections(&store, &vault).await;
+    let done = match connections(&store, &vault).await {
+        Ok(connections) => chains(&store, &vault).await.map(|chains| (connections, chains)),
+        Err(error) => Err(error),
+    };
     store.close().await;
-    let Count { resealed, current, unreadable } = done?;
-    output::line(format_args!("mcp_connection: {resealed} encrypted anew, {current} were already"))?;
+    let (connections, chains) = done?;
+    for (table, Count { resealed, current, .. }) in [("mcp_connection", connections), ("mcp_oauth_chain", chains)] {
+        output::line(format_args!("{table}: {resealed} encrypted anew, {current} were already"))?;
+    }
+    let unreadable = connections.unreadable + chains.unreadable;
     if unreadable > 0 {
         bail!("{unreadable} rows cannot be opened with any of the keys and were left as they are: add their key");
     }
@@ -72,4 +78,33 @@ async fn connections(store: &SqlStore, vault: &dyn Vault) -> Result<Count, Store
         }
         output::note(format_args!("mcp_connection: {} rows so far", count.resealed + count.current + count.unreadable));
     }
+}
+
+/// Chains of refresh tokens: as many as there are connections that have one.
+async fn chains(store: &SqlStore, vault: &dyn Vault) -> Result<Count, StoreError> {
+    let mut count = Count::default();
+    for row in store.list_chains().await? {
+        match reopened(&row, vault) {
+            Ok(None) => count.current += 1,
+            // A token that came meanwhile was encrypted with the first key of whoever asked for it.
+            Ok(Some(tokens)) => count.resealed += u64::from(store.reseal_chain(row, tokens).await?),
+            Err(_) => count.unreadable += 1,
+        }
+    }
+    Ok(count)
+}
+
+/// Both tokens under the first key; `None` = they are already.
+fn reopened(row: &StoredChain, vault: &dyn Vault) -> Result<Option<SealedTokens>, NotOpened> {
+    let mut is_current = true;
+    let mut anew = |column, sealed: &Option<Vec<u8>>| -> Result<Option<Vec<u8>>, NotOpened> {
+        let Some(sealed) = sealed else { return Ok(None) };
+        let place = row.place(column, row.generation);
+        let opened = vault.open(&place, sealed)?;
+        is_current &= opened.is_current;
+        Ok(Some(vault.seal(&place, &opened.secret)))
+    };
+    let refresh = anew(TokenColumn::Refresh, &row.tokens.refresh)?;
+    let access = anew(TokenColumn::Access, &row.tokens.access)?;
+    Ok((!is_current).then_some(SealedTokens { refresh, access }))
 }

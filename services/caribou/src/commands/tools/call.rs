@@ -32,6 +32,9 @@ pub(in crate::commands) struct Arguments {
     /// In which thread
     #[arg(long)]
     thread: Option<String>,
+    /// Call it as a background task, if the tool leaves the choice
+    #[arg(long)]
+    task: bool,
     /// Give up after this many seconds
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
@@ -51,6 +54,8 @@ struct Call<'a> {
     user_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thread_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    task: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout: Option<f64>,
 }
@@ -74,6 +79,7 @@ pub(in crate::commands) async fn run(arguments: Arguments) -> anyhow::Result<Exi
         arguments: arguments_json::arguments(&arguments.args, arguments.args_json.as_deref())?,
         user_id: arguments.user.as_deref(),
         thread_id: arguments.thread.as_deref(),
+        task: arguments.task,
         timeout: arguments.timeout,
     };
     let body = serde_json::to_string(&call)?;

@@ -3,7 +3,7 @@
 //! The instruction is ours and fixed. The event is a stranger's: it stands between two markers, and whatever in it could
 //! pass for a marker or for a section of the framework is made inert, however it is spelled in JSON.
 
-use caribou_core::result::neutralise;
+use crate::result::neutralise;
 
 /// What the model is told to do.
 const INSTRUCTION: &str = "\
