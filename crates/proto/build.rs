@@ -4,11 +4,7 @@ use std::path::{Path, PathBuf};
 
 use prost::Message as _;
 
-/// The public API: what reflection tells of.
 const FILES: [&str; 3] = ["caribou/v1/interceptor.proto", "caribou/v1/tasks.proto", "caribou/v1/tools.proto"];
-
-/// What replicas ask of one another.
-const PEER: [&str; 1] = ["caribou/peer/v1/session.proto"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../proto");
@@ -17,6 +13,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     std::fs::write(out.join("caribou.bin"), descriptors.encode_to_vec())?;
     tonic_prost_build::configure().compile_fds(descriptors)?;
-    tonic_prost_build::configure().compile_fds(protox::compile(PEER, [&root])?)?;
     Ok(())
 }

@@ -14,3 +14,4 @@ mod over_http;
 mod over_stdio;
 mod task_drivers;
 mod third_party;
+mod third_party_tasks;

@@ -268,6 +268,33 @@ async fn what_a_dead_replica_held_is_due_at_once(#[values(Kind::Memory, Kind::Sq
 
 #[rstest]
 #[tokio::test]
+async fn what_was_left_to_a_replica_is_due_with_its_death_and_moves_to_whoever_takes_it(
+    #[values(Kind::Memory, Kind::Sqlite, Kind::Postgres)] kind: Kind,
+) {
+    // architecture.md §10, pinned tasks; invariant C1.
+    let store = Opened::new(kind).await;
+    for boot in [OURS, THEIRS] {
+        let replica = Replica { boot: boot.into(), host: "pod".to_owned(), version: "0".to_owned() };
+        store.begin(replica).await.unwrap();
+    }
+    let task = pinned(&*store, 1, OURS).await;
+    let held = claim_one(&*store, OURS, Duty::Poll, LONG).await;
+    store.keep(vec![Unchanged { claim: held.claim.clone(), again: LONG }]).await.unwrap();
+    assert_eq!(store.take_back(OURS.into(), LONG).await.unwrap(), 0, "it lives");
+    store.end(OURS.into()).await.unwrap();
+    assert_eq!(store.take_back(OURS.into(), LONG).await.unwrap(), 1);
+    let taken = claim_one(&*store, THEIRS, Duty::Poll, LONG).await;
+    assert!(taken.claim.task == task && taken.is_lost);
+    let pin = Pin { boot: THEIRS.into(), epoch: Epoch(7) };
+    assert_eq!(store.move_pin(held.claim, pin.clone()).await.unwrap(), Settled::Fenced);
+    assert_eq!(store.move_pin(taken.claim.clone(), pin.clone()).await.unwrap(), Settled::Settled);
+    store.release(vec![taken.claim], Duration::ZERO).await.unwrap();
+    let again = claim_one(&*store, THEIRS, Duty::Poll, LONG).await;
+    assert_eq!((again.is_lost, again.session_id), (false, Some(pin.to_string())));
+}
+
+#[rstest]
+#[tokio::test]
 async fn a_lease_is_renewed_until_the_life_is_declared_dead_by_somebody_who_saw_it_stand_still(
     #[values(Kind::Memory, Kind::Sqlite, Kind::Postgres)] kind: Kind,
 ) {

@@ -13,7 +13,6 @@ pub mod guard;
 pub mod identity;
 pub mod interceptor;
 pub mod mcp;
-pub mod peers;
 pub mod store;
 pub mod task_driver;
 pub mod token_endpoint;

@@ -10,16 +10,8 @@ pub mod v1 {
     tonic::include_proto!("caribou.v1");
 }
 
-/// What replicas ask of one another, `proto/caribou/peer/v1`.
-pub mod peer {
-    /// The first version.
-    pub mod v1 {
-        tonic::include_proto!("caribou.peer.v1");
-    }
-}
-
 /// An instant, as messages hold it.
 pub use prost_types::Timestamp;
 
-/// The descriptors of the public API, for reflection.
+/// All descriptors, for reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = tonic::include_file_descriptor_set!("caribou");

@@ -3,6 +3,7 @@
 //! Owns the order in which the parts come up and go down, and nothing they decide. A part that cannot come up ends
 //! the start; a server that is configured wrongly is told loudly and left out.
 
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -26,6 +27,7 @@ use caribou_runtime::{Configuration, Outside, Runtime};
 use caribou_store::SqlStore;
 use caribou_workspace::{ConfigFile, FoldersBelow, FoundText, Lookup};
 
+use crate::alone;
 use crate::credentials;
 use crate::guard::{Guard, GuardOptions};
 use crate::settings::{AuthMode, Loaded, Settings};
@@ -40,6 +42,8 @@ pub(crate) struct Replica {
     guard: Arc<Guard>,
     /// What outlives this process; `None` when nothing needs to.
     store: Option<SqlStore>,
+    /// Held to the end: proves to the next process that this one is gone.
+    _alone: Option<File>,
     /// Set as soon as the end begins, so that balancers look elsewhere.
     pub(crate) stopping: Arc<AtomicBool>,
 }
@@ -195,6 +199,10 @@ impl Replica {
         if let Some(store) = &store {
             store.begin(on_record(&boot)).await?;
         }
+        let alone = match &store {
+            Some(store) => alone::take_over(store, &settings.database_location(), &boot).await?,
+            None => None,
+        };
         let promotions = store.clone().map(|store| Arc::new(store) as Arc<dyn Promotions>);
         let authenticator = authenticator(settings, store.as_ref(), &way_out).await?;
         let audit = store.clone().filter(|_| settings.audit.enabled).map(|store| Arc::new(store) as Arc<dyn Audit>);
@@ -223,7 +231,7 @@ impl Replica {
         if settings.catalog.discover_at_start {
             runtime.discover_in_background();
         }
-        Ok(Self { runtime, guard, store, stopping: Arc::default() })
+        Ok(Self { runtime, guard, store, _alone: alone, stopping: Arc::default() })
     }
 
     /// The routes over this replica's verbs.

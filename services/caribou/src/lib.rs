@@ -3,6 +3,7 @@
 //! A library so that a second binary can be built from the very same code; `main.rs` only calls [`run`]. No rule of
 //! Caribou stands here: this crate reads what an operator wrote, puts the parts together and shows what they say.
 
+mod alone;
 mod assemble;
 mod commands;
 mod credentials;

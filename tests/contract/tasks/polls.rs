@@ -145,11 +145,21 @@ async fn a_status_that_takes_too_long_leaves_session_and_process_alone() {
 #[tokio::test]
 async fn a_task_of_a_process_that_died_is_lost_and_said_to_be() {
     // Contract 4.4, a disconnect ends the session; architecture.md §10, pinned tasks.
-    let turns = json!([running(), json!([{ "die": 3 }]), running()]);
+    let folder = tempfile::tempdir().unwrap();
+    let kept = folder.path().join("kept");
+    std::fs::write(&kept, "").unwrap();
+    let forgotten = says("failed", json!({ "error_code": "task_not_found" }));
+    let known = json!([{ "if_file": { "path": kept, "steps": running(), "otherwise": forgotten } }]);
+    let dies = json!([{ "if_file": { "path": kept, "steps": running(), "otherwise": [{ "die": 3 }] } }]);
+    let turns = json!([known, dies]);
     let accepted = json!([{ "structured": { "task_id": "remote-$PID", "status": "running" } }]);
     let stand = Stand::stdio(but(script(turns, json!([])), "submit", accepted), FAST, json!({})).await;
-    let ended = stand.ended().await;
-    assert_eq!((&ended["status"], &ended["error"]), (&json!("failed"), &json!("task lost: server restarted")));
+    let task = stand.submit().await;
+    stand.until(&task, "working").await;
+    std::fs::remove_file(&kept).unwrap();
+    let ended = stand.until(&task, "failed").await;
+    assert!(ended["error"].as_str().unwrap().starts_with("task lost: server restarted"), "{ended}");
+    std::fs::write(&kept, "").unwrap();
     let after = stand.submit().await;
     stand.until(&after, "working").await;
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use caribou_tests::{Home, HttpFake, Setup, eventually};
 use serde_json::json;
 
-use super::stand::{FAST, SOON, Stand, endless, mcp_tasks, running, says, script};
+use super::stand::{FAST, SOON, Stand, mcp_tasks, running, says, script};
 
 /// A setup that keeps its data beyond one Caribou.
 fn kept(data: &Home) -> Setup {
@@ -39,19 +39,35 @@ async fn tasks_of_a_caribou_that_was_killed_are_followed_to_their_ends_by_the_ne
 }
 
 #[tokio::test]
-async fn a_task_of_a_child_process_ends_with_the_caribou_that_held_it() {
+async fn a_task_of_a_child_process_outlives_caribou_only_if_its_server_keeps_it() {
     // architecture.md §10, pinned tasks.
-    let data = Home::new();
-    let setup = kept(&data);
-    let fake = caribou_tests::StdioFake::new(&data, "fake", endless());
-    let stand = Stand::before_child(fake, setup, json!({})).await;
-    let task = stand.submit().await;
-    stand.until(&task, "working").await;
-    let (caribou, fake) = stand.parted_child();
-    caribou.stop().await;
-    let stand = Stand::before_child(fake, kept(&data), json!({})).await;
-    let ended = stand.until(&task, "failed").await;
-    assert_eq!(ended["error"], "task lost: server restarted", "{ended}");
+    for is_kept in [true, false] {
+        let data = Home::new();
+        let folder = tempfile::tempdir().unwrap();
+        let known = folder.path().join("known");
+        std::fs::write(&known, "").unwrap();
+        let forgotten = says("failed", json!({ "error_code": "task_not_found" }));
+        let first = json!([{ "if_file": { "path": known, "steps": running(), "otherwise": forgotten } }]);
+        let turns = json!([first, running(), says("completed", json!({ "result": "done" }))]);
+        let fake = caribou_tests::StdioFake::new(&data, "fake", script(turns, json!([])));
+        let stand = Stand::before_child(fake, kept(&data), json!({})).await;
+        let task = stand.submit().await;
+        stand.until(&task, "working").await;
+        let (caribou, fake) = stand.parted_child();
+        let _home = caribou.kill().await;
+        if !is_kept {
+            std::fs::remove_file(&known).unwrap();
+        }
+        let stand = Stand::before_child(fake, kept(&data), json!({})).await;
+        if is_kept {
+            assert_eq!(stand.until(&task, "completed").await["result"], "done");
+        } else {
+            let ended = stand.until(&task, "failed").await;
+            let error = ended["error"].as_str().unwrap();
+            assert!(error.starts_with("task lost: server restarted") && error.contains("submit it again"), "{ended}");
+        }
+        assert_eq!(stand.calls("submit"), 1);
+    }
 }
 
 #[tokio::test]

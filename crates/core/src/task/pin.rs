@@ -1,15 +1,17 @@
 //! Tasks that live and die with one session of a server, and who may ask about them (architecture.md §10, pinned tasks).
 //!
-//! A child process that is started anew knows nothing of the tasks of the one before: asking it would end a task that
-//! nobody can tell anything of as *not found*. So a pinned task names the process that holds it, by the replica that
-//! started it and the epoch of the session, in place of a session id of the remote.
+//! A child process that is started anew knows the tasks of the one before only if the server keeps them outside of it.
+//! So a pinned task names the process that holds it, by the replica that started it and the epoch of the session, in
+//! place of a session id of the remote. When that one is gone, the next one is asked once whether it knows the task: then
+//! the task lives there from now on; else it is lost, which is told as that and not as *not found*.
 
 use std::fmt;
 
 use crate::ids::{BootId, Epoch};
 
 /// The error of a task whose session is gone.
-pub const LOST: &str = "task lost: server restarted";
+pub const LOST: &str =
+    "task lost: server restarted, and does not know it any more; submit it again if it is still needed";
 
 /// What a stored pin starts with: no session id of a remote holds a blank.
 const PREFIX: &str = "session ";
@@ -30,7 +32,7 @@ pub enum Place {
     Here,
     /// In another replica, which lives: it is left to that one.
     Elsewhere,
-    /// Nowhere: the session ended, and the task with it.
+    /// In no session that is open: it ended, and the task with it unless the server has kept it.
     Gone,
 }
 

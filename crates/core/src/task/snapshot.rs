@@ -27,12 +27,22 @@ pub struct Report {
     pub input_required: Option<Box<RawValue>>,
     /// When the remote wants to be asked again, in seconds: finite and positive.
     pub poll_after_seconds: Option<f64>,
+    /// Whether the remote says that it does not know the task; its status is `failed` then.
+    pub is_unknown: bool,
 }
 
 impl Report {
     /// Of a task of which nothing more is known.
     pub fn of(status: Status) -> Self {
-        Self { status, result: None, artifact: None, error: None, input_required: None, poll_after_seconds: None }
+        Self {
+            status,
+            result: None,
+            artifact: None,
+            error: None,
+            input_required: None,
+            poll_after_seconds: None,
+            is_unknown: false,
+        }
     }
 }
 

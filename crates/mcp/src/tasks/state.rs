@@ -110,7 +110,7 @@ pub(super) fn unknown(driver_data: &str) -> Report {
     let remembered: Remembered = serde_json::from_str(driver_data).unwrap_or_default();
     let kept = remembered.ttl_ms.map(|ttl| format!("; it said that it keeps it for {} s", ttl / 1_000.0));
     let error = format!("the MCP server no longer knows the task{}", kept.unwrap_or_default());
-    Report { error: Some(error), ..Report::of(Status::Failed) }
+    Report { error: Some(error), is_unknown: true, ..Report::of(Status::Failed) }
 }
 
 /// What is shown of the questions of a task: each as a named request, which an answer names, and of the first

@@ -10,7 +10,7 @@ use std::time::Duration;
 use caribou_core::holding::Token;
 use caribou_core::ids::{BootId, Scope, ServerName};
 use caribou_core::notification::Sink;
-use caribou_core::task::{Duty, Event, Fingerprint, Lane, Shard, Snapshot, SnapshotFingerprint, Status, TaskId};
+use caribou_core::task::{Duty, Event, Fingerprint, Lane, Pin, Shard, Snapshot, SnapshotFingerprint, Status, TaskId};
 
 use super::{PageKey, StoreError, StoredTask, TaskFilter};
 use crate::BoxFuture;
@@ -38,6 +38,9 @@ pub trait Tasks: Send + Sync + 'static {
 
     /// Puts off claims that run long. The ones that are lost.
     fn renew(&self, claims: Vec<TaskClaim>, lease: Duration) -> BoxFuture<'_, Result<Vec<TaskClaim>, StoreError>>;
+
+    /// Notes, under the claim, in which session a pinned task lives from now on; the claim goes on.
+    fn move_pin(&self, claim: TaskClaim, pin: Pin) -> BoxFuture<'_, Result<Settled, StoreError>>;
 
     /// Gives claims back untouched: counters and schedule stay, nothing counts as abandoned. Due again after `again`;
     /// fenced ones are left alone.
@@ -97,7 +100,8 @@ pub trait Tasks: Send + Sync + 'static {
     /// How long until something is due in these lanes; zero = something is, `None` = they are empty.
     fn next_due(&self, lanes: Vec<Lane>) -> BoxFuture<'_, Result<Option<Duration>, StoreError>>;
 
-    /// Makes due at once what a replica holds that was declared dead, up to `within` ahead: its longest lease. How many.
+    /// Makes due at once what a replica holds that was declared dead, up to `within` ahead: its longest lease; and the
+    /// pinned tasks that were left to it. How many.
     fn take_back(&self, dead: BootId, within: Duration) -> BoxFuture<'_, Result<u64, StoreError>>;
 
     /// Deletes tasks that ended longer ago than `age`, with their events, and that have nothing left to tell: at most

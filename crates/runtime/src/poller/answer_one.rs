@@ -6,6 +6,7 @@ use caribou_ports::store::ClaimedTask;
 use tokio::time::timeout;
 
 use super::desk::Desk;
+use super::road::pinned_at;
 use super::servers::Turn;
 use super::work::{Done, handle};
 
@@ -17,7 +18,7 @@ pub(super) async fn answer_one(desk: &Desk, task: &ClaimedTask, turn: Option<&Tu
         Ok(())
     } else {
         let question = async {
-            let (driver, upstream) = desk.reach(task).await?;
+            let (driver, upstream) = desk.reach(task, pinned_at(task)).await?;
             driver.answer(&*upstream, handle(task), &answers).await
         };
         desk.ask(turn, question).await

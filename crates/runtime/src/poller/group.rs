@@ -217,7 +217,9 @@ impl Group {
         if claimed.is_empty() {
             // What is due and not given out is for others, or for quarantine.
             let most = if is_due { bounds::TASK_LOOK_AGAIN } else { bounds::TASK_LOOK.mul_f64(0.8 + 0.2 * chance()) };
-            one.look = now + next.filter(|next| !next.is_zero()).unwrap_or(most).min(most);
+            // Not past the time for the work of others: what is pinned here may stand among it.
+            let look = now + next.filter(|next| !next.is_zero()).unwrap_or(most).min(most);
+            one.look = look.min(one.overdue.max(now));
             self.desk
                 .metrics
                 .oldest_due(duty, one.due.filter(|_| is_due).map_or(Duration::ZERO, |due| now - due.min(now)));

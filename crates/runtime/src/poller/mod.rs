@@ -22,6 +22,7 @@
 //! for a while ([`servers`]). A replica that is not trusted ([`crate::membership`]) neither claims nor settles.
 
 mod answer_one;
+mod ask_anew;
 mod batch;
 mod cancel_one;
 mod desk;

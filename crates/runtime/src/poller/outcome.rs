@@ -9,7 +9,7 @@ use caribou_core::task::event::{Facts, event};
 use caribou_core::task::limits::MAX_ERROR_CHARS;
 use caribou_core::task::parse::Misread;
 use caribou_core::task::poll_plan::{after_answer, after_cancel, after_error, is_degraded};
-use caribou_core::task::{Duty, Report, Snapshot, Status, TaskLimits};
+use caribou_core::task::{Duty, LOST, Report, Snapshot, Status, TaskLimits};
 use caribou_ports::store::{AttemptFailed, BroughtAnswer, Change, ClaimedTask, NewAnswer};
 use caribou_ports::task_driver::DriverError;
 
@@ -88,6 +88,20 @@ impl Judge<'_> {
         }))
     }
 
+    /// Of the question whether the server has kept a task beyond its restart. One that says nothing sensible about it, time
+    /// and again, has not.
+    pub(super) fn not_kept(self, error: &DriverError) -> Outcome {
+        let tries = self.task.poll_errors.max(self.task.attempts).saturating_add(1);
+        match error {
+            DriverError::Misread(Misread::Protocol(_)) => self.ended(Status::Failed, LOST),
+            error if says_nothing(error) && is_degraded(tries, self.limits) => self.ended(Status::Failed, LOST),
+            error => match self.task.duty {
+                Duty::Cancel | Duty::Answer => self.not_done(self.task.duty, &error.to_string()),
+                Duty::Submit | Duty::Poll | Duty::Quarantine => self.not_polled(error),
+            },
+        }
+    }
+
     /// Of a cancel: only an end is one, and a breach of the contract is tried again.
     pub(super) fn cancelled(self, answer: Result<Report, DriverError>) -> Outcome {
         match answer {
@@ -147,6 +161,15 @@ impl Judge<'_> {
         };
         let event = event(self.task.snapshot.status, self.task.told, &facts);
         Change { snapshot, event, sinks: self.sinks.to_vec() }
+    }
+}
+
+/// Whether the server was asked, and failed at the question.
+fn says_nothing(error: &DriverError) -> bool {
+    match error {
+        DriverError::Misread(_) => true,
+        DriverError::Remote(error) => matches!(error.code, Code::SessionEnded | Code::OutcomeUnknown),
+        DriverError::NotSupported(_) => false,
     }
 }
 

@@ -16,8 +16,13 @@ pub(crate) trait Road: Send + Sync + 'static {
     /// Who speaks to servers about such a task; `None` = this replica has no such driver.
     fn driver(&self, name: &str) -> Option<Arc<dyn TaskDriver>>;
 
-    /// The server of this task, in the session of its owner and thread. Dropped, it leaves the session as it is.
-    fn upstream<'a>(&'a self, task: &'a ClaimedTask) -> BoxFuture<'a, Result<Box<dyn Upstream>, RemoteError>>;
+    /// The server of this task, in the session of its owner and thread; if `only` is given, in the one of this epoch and
+    /// no other. Dropped, it leaves the session as it is.
+    fn upstream<'a>(
+        &'a self,
+        task: &'a ClaimedTask,
+        only: Option<Epoch>,
+    ) -> BoxFuture<'a, Result<Box<dyn Upstream>, RemoteError>>;
 
     /// The epoch of the session that a pinned task would be asked about in, if one is open here.
     fn open_session(&self, task: &ClaimedTask) -> Option<Epoch>;
@@ -33,18 +38,27 @@ pub(super) fn pin(task: &ClaimedTask) -> Option<Pin> {
     task.session_id.as_deref().filter(|_| task.is_pinned).and_then(Pin::parse)
 }
 
+/// The epoch of that session.
+pub(super) fn pinned_at(task: &ClaimedTask) -> Option<Epoch> {
+    pin(task).map(|pin| pin.epoch)
+}
+
 impl Road for TaskRoad {
     fn driver(&self, name: &str) -> Option<Arc<dyn TaskDriver>> {
         self.drivers.get(name).cloned()
     }
 
-    fn upstream<'a>(&'a self, task: &'a ClaimedTask) -> BoxFuture<'a, Result<Box<dyn Upstream>, RemoteError>> {
+    fn upstream<'a>(
+        &'a self,
+        task: &'a ClaimedTask,
+        only: Option<Epoch>,
+    ) -> BoxFuture<'a, Result<Box<dyn Upstream>, RemoteError>> {
         let about = About {
             task: task.claim.task,
             server: &task.server,
             scope: &task.scope,
             run_id: task.run_id.as_deref(),
-            only: pin(task).map(|pin| pin.epoch),
+            only,
             only_at: (task.driver != ORDINARY).then_some(task.configuration),
         };
         Box::pin(TaskRoad::upstream(self, about))

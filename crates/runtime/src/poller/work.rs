@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use caribou_core::failure::Code;
+use caribou_core::ids::Epoch;
 use caribou_core::task::poison::POISONED;
-use caribou_core::task::{Duty, LOST, Place, Status};
+use caribou_core::task::{Duty, Place, Status};
 use caribou_ports::store::ClaimedTask;
 use caribou_ports::task_driver::{DriverError, RemoteError, TaskDriver, TaskHandle, Upstream};
 
 use super::answer_one::answer_one;
+use super::ask_anew::ask_anew;
 use super::cancel_one::cancel_one;
 use super::desk::Desk;
 use super::outcome::{Judge, Outcome};
@@ -31,25 +33,26 @@ pub(super) fn asks_server(task: &ClaimedTask) -> bool {
 /// Works on it. Breaks off at any point without harm when it is dropped.
 pub(super) async fn work(desk: &Desk, task: ClaimedTask, turn: Option<Turn>) {
     let judge = desk.judge(&task);
-    let done = match (task.duty, place(desk, &task)) {
+    let asked_at = place(desk, &task);
+    let done = match (task.duty, asked_at) {
         // It was never told of, so that nobody asks the remote to end it.
         (Duty::Submit, _) => Done::Settle(judge.abandoned()),
         _ if task.is_poisoned => Done::Settle(judge.ended(Status::Failed, POISONED)),
-        (_, Place::Gone) => Done::Settle(judge.ended(Status::Failed, LOST)),
+        (_, Place::Gone) => ask_anew(desk, &task, turn.as_ref()).await,
         (_, Place::Elsewhere) => Done::Release,
         (Duty::Cancel, Place::Here) => Done::Settle(cancel_one(desk, &task, turn.as_ref()).await),
         (Duty::Answer, Place::Here) => answer_one(desk, &task, turn.as_ref()).await,
         (Duty::Poll | Duty::Quarantine, Place::Here) => Done::Settle(poll_one(desk, &task, turn.as_ref()).await),
     };
-    // Others of the same server need not wait for the store.
-    drop(turn);
     let done = match done {
-        // Whoever held the task ended under the question: another attempt would learn nothing else.
-        Done::Settle(Outcome::PutOff(_)) if place(desk, &task) == Place::Gone => {
-            Done::Settle(judge.ended(Status::Failed, LOST))
+        // Whoever held the task ended under the question.
+        Done::Settle(Outcome::PutOff(_)) if asked_at == Place::Here && place(desk, &task) == Place::Gone => {
+            ask_anew(desk, &task, turn.as_ref()).await
         }
         done => done,
     };
+    // Others of the same server need not wait for the store.
+    drop(turn);
     match done {
         Done::Settle(outcome) => desk.settle(&task, outcome).await,
         Done::Release => {
@@ -73,16 +76,17 @@ impl Desk {
         Judge { task, limits: &self.limits, sinks: &self.sinks }
     }
 
-    /// Who speaks to the server of the task, and the way there.
+    /// Who speaks to the server of the task, and the way there; `only` in the session of this epoch.
     pub(super) async fn reach(
         &self,
         task: &ClaimedTask,
+        only: Option<Epoch>,
     ) -> Result<(Arc<dyn TaskDriver>, Box<dyn Upstream>), DriverError> {
         let Some(driver) = self.road.driver(&task.driver) else {
             let why = format!("this replica has no driver `{}` for tasks", task.driver);
             return Err(DriverError::NotSupported(why));
         };
-        Ok((driver, self.road.upstream(task).await?))
+        Ok((driver, self.road.upstream(task, only).await?))
     }
 
     /// Asks, within half a claim, and notes whether the server is away. Giving up on the answer leaves the session

@@ -84,7 +84,9 @@ fn write_servers(folder: &Path) -> anyhow::Result<PathBuf> {
 /// Lists and calls; answers with the name of the counter.
 async fn show(gateway: &Gateway, json: bool) -> anyhow::Result<String> {
     let listing = output::wait("starting the demo server", gateway.get("/api/mcp/tools")).await?;
-    let Listing { tools, .. } = serde_json::from_slice(&listing)?;
+    let Listing { mut tools, .. } = serde_json::from_slice(&listing)?;
+    // Not those by which an agent looks after its tasks.
+    tools.retain(|tool| tool.server == demo::SERVER_NAME);
     let counter = tools.iter().find(|tool| tool.raw_name == "counter").context("the demo server lists no counter")?;
     if !json {
         introduce(&tools)?;

@@ -28,7 +28,8 @@ pub fn status(result: &RawValue, remote_id: &str, limits: &TaskLimits) -> Result
     let error = optional_text(&payload, "error")?.map(|text| text.into_owned());
     let code = payload.get("error_code").and_then(crate::raw::text);
     if code.is_some_and(|code| code == TASK_NOT_FOUND) {
-        return Ok(Report { error: Some(error.unwrap_or_else(|| NOT_FOUND.to_owned())), ..Report::of(Status::Failed) });
+        let error = Some(error.unwrap_or_else(|| NOT_FOUND.to_owned()));
+        return Ok(Report { error, is_unknown: true, ..Report::of(Status::Failed) });
     }
     let status = word(&required_text(&payload, "status")?)?;
     Ok(Report {

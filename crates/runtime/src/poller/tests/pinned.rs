@@ -34,24 +34,66 @@ async fn a_task_of_a_session_that_is_gone_is_lost_and_says_so() {
     pinned(&store, 3, &pin("a", 2)).await;
     remote.says("remote-3", [Said::Is(Status::Completed)]);
     for number in [1, 2] {
+        remote.says(&remote_id(number), [Said::Unknown]);
         let done = ended(&store, number, seconds(5)).await;
         assert_eq!((done.snapshot.status, done.snapshot.error.as_deref()), (Status::Failed, Some(LOST)));
     }
     assert_eq!(ended(&store, 3, seconds(5)).await.snapshot.status, Status::Completed);
-    assert_eq!(remote.polls(), 1, "no other process was asked");
+    assert_eq!(remote.polls(), 3, "another process was asked once for each");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_its_server_has_kept_lives_on_in_the_next_session() {
+    // architecture.md §10, pinned tasks: the session may be resumed.
+    let (store, remote) = (Memory::default(), open(1));
+    *remote.anew.lock().unwrap() = Some(Pin { boot: BootId::from("a"), epoch: Epoch(7) });
+    let _replica = Replica::start(&store, &remote, "a", TaskLimits::default()).await;
+    remote.says("remote-1", [Said::Is(Status::Working), Said::Is(Status::Completed)]);
+    let task = pinned(&store, 1, &pin("gone", 1)).await;
+    until(seconds(5), "its new session is kept for it", async || {
+        remote.kept.lock().unwrap().contains_key(&task).then_some(())
+    })
+    .await;
+    let done = ended(&store, 1, seconds(20)).await;
+    assert_eq!((done.snapshot.status, done.poll_errors), (Status::Completed, 0));
+    assert_eq!((remote.polls(), *remote.open.lock().unwrap()), (2, Some(Epoch(7))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_fails_at_the_question_time_and_again_has_not_kept_the_task() {
+    // A server that is away may come back; one that is asked and says nothing sensible is believed in the end.
+    for (says, is_lost) in
+        [(Said::Failure, true), (Said::Error(Code::OutcomeUnknown), true), (Said::Error(Code::Unavailable), false)]
+    {
+        let (store, remote) = (Memory::default(), open(1));
+        let _replica = Replica::start(&store, &remote, "a", TaskLimits::default()).await;
+        remote.says("remote-1", [says]);
+        pinned(&store, 1, &pin("gone", 1)).await;
+        until(seconds(120), "three questions", async || {
+            (remote.polls() >= 4 || remote.polls() == 3 && is_lost).then_some(())
+        })
+        .await;
+        if is_lost {
+            let done = ended(&store, 1, seconds(5)).await;
+            assert_eq!((done.snapshot.error.as_deref(), remote.polls()), (Some(LOST), 3), "{says:?}");
+        } else {
+            assert!(!stored(&store, 1).await.snapshot.status.is_terminal(), "{says:?}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_ends_under_a_question_loses_its_task_at_once_and_a_slow_one_does_not() {
     // Contract 4.4: a timeout is no disconnect.
     let (store, remote) = (Memory::default(), open(1));
-    remote.says("remote-1", [Said::Error(Code::Timeout), Said::Failure, Said::Is(Status::Working), Said::SessionEnds]);
+    let says = [Said::Error(Code::Timeout), Said::Failure, Said::Is(Status::Working), Said::SessionEnds, Said::Unknown];
+    remote.says("remote-1", says);
     let _replica = Replica::start(&store, &remote, "a", TaskLimits::default()).await;
     pinned(&store, 1, &pin("a", 1)).await;
     let done = ended(&store, 1, seconds(60)).await;
     assert_eq!((done.snapshot.status, done.snapshot.error.as_deref()), (Status::Failed, Some(LOST)));
     let polled = remote.job("remote-1", |job| job.polled.clone());
-    assert_eq!(polled.len(), 4);
+    assert_eq!(polled.len(), 5, "the last one of another process");
     assert!(polled[3].elapsed() < seconds(1), "{:?}", polled[3].elapsed());
 }
 
@@ -110,6 +152,7 @@ async fn the_tasks_of_a_replica_are_lost_when_it_is_declared_dead_and_not_before
     let _second = Replica::start(&store, &remote, "b", TaskLimits::default()).await;
     let tasks = 8;
     for number in 1..=tasks {
+        remote.says(&remote_id(number), [Said::Is(Status::Working), Said::Unknown]);
         pinned(&store, number, &pin("a", 1)).await;
     }
     until(seconds(5), "the first questions", async || (remote.polls() >= usize::from(tasks)).then_some(())).await;
@@ -135,5 +178,5 @@ async fn the_tasks_of_a_replica_are_lost_when_it_is_declared_dead_and_not_before
         let done = ended(&store, number, seconds(10)).await;
         assert_eq!((done.snapshot.status, done.snapshot.error.as_deref()), (Status::Failed, Some(LOST)));
     }
-    assert_eq!(remote.polls(), asked, "no other session was asked");
+    assert_eq!(remote.polls(), asked + usize::from(tasks), "another session was asked once for each");
 }

@@ -8,7 +8,7 @@ use caribou_core::config::ServerConfig;
 use caribou_core::failure::Code;
 use caribou_core::ids::Epoch;
 use caribou_core::task::parse::Misread;
-use caribou_core::task::{Report, Status, TaskId};
+use caribou_core::task::{Pin, Report, Status, TaskId};
 use caribou_ports::BoxFuture;
 use caribou_ports::mcp::TaskQuestion;
 use caribou_ports::store::{ClaimedTask, NewAnswer};
@@ -34,6 +34,8 @@ pub(super) enum Said {
     SessionEnds,
     /// The answer comes only after so long.
     After(Duration, Status),
+    /// That it does not know the task.
+    Unknown,
     /// Whoever asks breaks down.
     Kills,
 }
@@ -56,6 +58,8 @@ pub(super) struct Remote {
     pub(super) jobs: Arc<Mutex<BTreeMap<String, Job>>>,
     /// The epoch of the session that is open, in the eyes of every replica.
     pub(super) open: Arc<Mutex<Option<Epoch>>>,
+    /// The session that is opened for whoever asks in no session of its own.
+    pub(super) anew: Arc<Mutex<Option<Pin>>>,
     /// For how long the session of each task was last kept.
     pub(super) kept: Arc<Mutex<BTreeMap<TaskId, Option<Duration>>>>,
     /// How long a cancel takes.
@@ -120,6 +124,7 @@ impl TaskDriver for Remote {
                     sleep(wait).await;
                     Ok(report(status))
                 }
+                Said::Unknown => Ok(Report { is_unknown: true, ..report(Status::Failed) }),
                 Said::Kills => panic!("the task kills its worker"),
             }
         })
@@ -161,8 +166,8 @@ fn report(status: Status) -> Report {
     Report { input_required: asks, ..Report::of(status) }
 }
 
-/// The driver needs no way to the server.
-struct NoWay;
+/// The driver needs no way to the server, but the session at its end.
+struct NoWay(Option<Pin>);
 
 impl Upstream for NoWay {
     fn call_tool(
@@ -191,7 +196,7 @@ impl Upstream for NoWay {
     }
 
     fn session_id(&self) -> Option<String> {
-        None
+        self.0.as_ref().map(Pin::to_string)
     }
 }
 
@@ -200,8 +205,16 @@ impl Road for Remote {
         (name == self.name()).then(|| Arc::new(self.clone()) as Arc<dyn TaskDriver>)
     }
 
-    fn upstream<'a>(&'a self, _: &'a ClaimedTask) -> BoxFuture<'a, Result<Box<dyn Upstream>, RemoteError>> {
-        Box::pin(async { Ok(Box::new(NoWay) as Box<dyn Upstream>) })
+    fn upstream<'a>(
+        &'a self,
+        _: &'a ClaimedTask,
+        only: Option<Epoch>,
+    ) -> BoxFuture<'a, Result<Box<dyn Upstream>, RemoteError>> {
+        let anew = self.anew.lock().unwrap_or_else(PoisonError::into_inner).clone().filter(|_| only.is_none());
+        if let Some(pin) = &anew {
+            *self.open.lock().unwrap_or_else(PoisonError::into_inner) = Some(pin.epoch);
+        }
+        Box::pin(async { Ok(Box::new(NoWay(anew)) as Box<dyn Upstream>) })
     }
 
     fn open_session(&self, _: &ClaimedTask) -> Option<Epoch> {

@@ -103,11 +103,11 @@ async fn a_slow_status_leaves_the_session_alone_and_the_task_completes_in_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_of_a_process_that_dies_is_lost_and_no_other_process_is_asked() {
+async fn a_task_of_a_process_that_dies_under_each_question_is_lost() {
     let tasking = submitted(child(&json!({})), Options::default()).await;
     let opened = tasking.setting.fake.opened.load(Ordering::SeqCst);
     *tasking.driver.status_tool.lock().unwrap() = "die";
     let done = ended(&tasking).await;
     assert_eq!((done.snapshot.status, done.snapshot.error.as_deref()), (Status::Failed, Some(LOST)));
-    assert_eq!(tasking.setting.fake.opened.load(Ordering::SeqCst), opened);
+    assert_eq!(tasking.setting.fake.opened.load(Ordering::SeqCst), opened + 3, "three others were asked");
 }

@@ -38,7 +38,7 @@ impl Book {
 
 impl Task {
     /// The replica whose session it lives in.
-    fn pinned_to(&self) -> Option<BootId> {
+    pub(super) fn pinned_to(&self) -> Option<BootId> {
         let session = self.handle.as_ref().and_then(|handle| handle.session_id.as_deref());
         session.and_then(Pin::parse).map(|pin| pin.boot)
     }

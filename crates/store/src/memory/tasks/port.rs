@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use caribou_core::ids::{BootId, Scope};
-use caribou_core::task::{Lane, Status, TaskId};
+use caribou_core::task::{Lane, Pin, Status, TaskId};
 use caribou_ports::BoxFuture;
 use caribou_ports::store::{
     AnswerStored, AttemptFailed, BroughtAnswer, CancelRequested, Change, ClaimTasks, ClaimedTask, FORGET_BATCH, Handle,
@@ -55,6 +55,15 @@ impl Tasks for Memory {
         });
         drop(book);
         done(claims)
+    }
+
+    fn move_pin(&self, claim: TaskClaim, to: Pin) -> Answered<'_, Settled> {
+        let mut book = self.book();
+        let handle = book.claimed(claim.task, &claim.token).and_then(|task| task.handle.as_mut());
+        let moved = handle.map(|handle| handle.session_id = Some(to.to_string()));
+        let settled = if moved.is_some() { Settled::Settled } else { Settled::Fenced };
+        drop(book);
+        done(settled)
     }
 
     fn release(&self, claims: Vec<TaskClaim>, again: Duration) -> Answered<'_, ()> {
@@ -152,8 +161,10 @@ impl Tasks for Memory {
         let now = Instant::now();
         let mut taken = 0;
         for task in book.tasks.values_mut().filter(|task| is_dead && task.ended.is_none()) {
+            let is_left_to_it = task.pinned_to().as_ref() == Some(&dead);
             let work = &mut task.work;
-            if work.owner.as_ref() == Some(&dead) && work.due > now && work.due <= now + within {
+            let is_held = work.owner.as_ref() == Some(&dead) && work.due <= now + within;
+            if work.due > now && (is_held || work.owner.is_none() && is_left_to_it) {
                 work.due = now;
                 taken += 1;
             }

@@ -11,6 +11,7 @@ mod floors;
 mod intent;
 mod keep;
 mod list;
+mod pin;
 mod port;
 mod rows;
 mod settle;

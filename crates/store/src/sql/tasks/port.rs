@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use caribou_core::ids::{BootId, Scope};
-use caribou_core::task::{Lane, Status, TaskId};
+use caribou_core::task::{Lane, Pin, Status, TaskId};
 use caribou_ports::BoxFuture;
 use caribou_ports::store::{
     AnswerStored, AttemptFailed, BroughtAnswer, CancelRequested, Change, ClaimTasks, ClaimedTask, Handle, NewAnswer,
     Noted, PageKey, Recorded, Settled, StoreError, StoredTask, TaskClaim, TaskFilter, TaskIntent, Tasks, Unchanged,
 };
 
-use super::{answers, cancel, claim, intent, keep, list, settle, upkeep};
+use super::{answers, cancel, claim, intent, keep, list, pin, settle, upkeep};
 use crate::sql::SqlStore;
 
 type Answered<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
@@ -43,6 +43,10 @@ impl Tasks for SqlStore {
 
     fn renew(&self, claims: Vec<TaskClaim>, lease: Duration) -> Answered<'_, Vec<TaskClaim>> {
         Box::pin(keep::renew(self, claims, lease))
+    }
+
+    fn move_pin(&self, claim: TaskClaim, to: Pin) -> Answered<'_, Settled> {
+        Box::pin(pin::move_pin(self, claim, to))
     }
 
     fn release(&self, claims: Vec<TaskClaim>, again: Duration) -> Answered<'_, ()> {

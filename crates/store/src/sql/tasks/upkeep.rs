@@ -56,6 +56,13 @@ const TAKE_BACK: Statement = Statement {
     ),
 };
 
+/// What waits for a question that only a replica could ask that is dead now.
+const LET_GO: Statement = statement!(
+    "UPDATE mcp_work SET due_at = " NOW "
+     WHERE pinned_to = $1 AND claim_owner IS NULL AND due_at > " NOW "
+       AND EXISTS (SELECT 1 FROM replica WHERE boot_id = $1 AND state = 3)"
+);
+
 /// With their events, answers and dead letters; the number is [`caribou_ports::store::FORGET_BATCH`]. What is still to be
 /// told keeps its task (invariant N1).
 const FORGET: Statement = statement!(
@@ -98,12 +105,13 @@ pub(super) async fn next_due(store: &SqlStore, lanes: Vec<Lane>) -> Result<Optio
     Ok(ms.map(duration))
 }
 
-/// Makes due what a dead replica holds.
+/// Makes due what a dead replica holds, and what was left to it.
 pub(super) async fn take_back(store: &SqlStore, dead: BootId, ahead: Duration) -> Result<u64, StoreError> {
     let dead = uuid(&dead)?;
     change!(store, |connection, word| {
+        let let_go = sqlx::query(word(LET_GO)).bind(dead).execute(&mut *connection).await?.rows_affected();
         let take = sqlx::query(word(TAKE_BACK)).bind(dead).bind(milliseconds(ahead));
-        take.execute(connection).await.map(|done| done.rows_affected())
+        take.execute(connection).await.map(|done| done.rows_affected() + let_go)
     })
 }
 
