@@ -123,12 +123,20 @@ const CLAIM_LANE: &str = concat!(
      RETURNING task_id"
 );
 
-/// One claimed row of `$1`, a lane, with its task.
+/// The claimed rows of `$1`, a lane, with their tasks: `$2` their ids in hexadecimal, as a JSON array. One statement for
+/// all of them, since each one wakes the thread that SQLite runs in.
 const CLAIMED: &str = concat!(
     "SELECT CAST($1 AS integer), 0, ",
     claimed_columns!(),
-    " FROM mcp_work AS w JOIN mcp_task AS t ON t.task_id = w.task_id WHERE w.task_id = $2"
+    " FROM json_each($2) AS claimed CROSS JOIN mcp_work AS w ON w.task_id = unhex(claimed.value)
+           CROSS JOIN mcp_task AS t ON t.task_id = w.task_id"
 );
+
+/// Ids as a JSON array.
+fn hexadecimal(tasks: &[Uuid]) -> String {
+    let quoted: Vec<String> = tasks.iter().map(|task| format!("\"{}\"", task.simple())).collect();
+    format!("[{}]", quoted.join(","))
+}
 
 /// Claims what is due.
 pub(super) async fn claim(store: &SqlStore, wanted: ClaimTasks) -> Result<Vec<ClaimedTask>, StoreError> {
@@ -158,11 +166,12 @@ pub(super) async fn claim(store: &SqlStore, wanted: ClaimTasks) -> Result<Vec<Cl
                 for lane in &lanes {
                     let claim = sqlx::query_scalar(CLAIM_LANE).bind(*lane).bind(left).bind(overdue).bind(&not_of);
                     let tasks: Vec<Uuid> = claim.bind(lease).bind(owner).fetch_all(&mut *claiming).await?;
-                    for task in tasks {
-                        left -= 1;
-                        rows.push(sqlx::query_as(CLAIMED).bind(*lane).bind(task).fetch_one(&mut *claiming).await?);
+                    left -= i64::try_from(tasks.len()).unwrap_or(left);
+                    if !tasks.is_empty() {
+                        let claimed = sqlx::query_as(CLAIMED).bind(*lane).bind(hexadecimal(&tasks));
+                        rows.extend(claimed.fetch_all(&mut *claiming).await?);
                     }
-                    if left == 0 {
+                    if left <= 0 {
                         break;
                     }
                 }

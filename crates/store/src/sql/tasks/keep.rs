@@ -13,7 +13,7 @@ use crate::sql::pools::{Pools, ask, change, within};
 use crate::sql::replicas::{milliseconds, uuid};
 use crate::sql::statement::{Statement, statement};
 
-/// One row, or all of PostgreSQL's at once. The last conditions are the fence of the claim (invariant C1). A task that
+/// All rows at once. The last conditions are the fence of the claim (invariant C1). A task that
 /// has answered harms nobody: it leaves quarantine, whose lanes are those from 768 on.
 macro_rules! keep {
     ($later:expr, $now:expr, $from:literal, $claimed:literal, $task_id:literal) => {
@@ -47,11 +47,14 @@ const KEEP_MANY: &str = keep!(
     "w.task_id"
 );
 
-const KEEP_ONE: &str = keep!(
-    "CAST((julianday('now') - 2440587.5) * 86400000 AS integer) + $4",
+/// `$1` the rows as a JSON array of arrays, ids in hexadecimal: one statement, since each one wakes the thread that
+/// SQLite runs in.
+const KEEP_LISTED: &str = keep!(
+    "CAST((julianday('now') - 2440587.5) * 86400000 AS integer) + x.again",
     "CAST((julianday('now') - 2440587.5) * 86400000 AS integer)",
-    "",
-    "w.task_id = $1 AND w.claim_seq = $2 AND w.claim_owner = $3",
+    "FROM (SELECT unhex(value ->> 0) AS task_id, value ->> 1 AS seq, unhex(value ->> 2) AS owner, value ->> 3 AS again
+           FROM json_each($1)) AS x",
+    "w.task_id = x.task_id AND w.claim_seq = x.seq AND w.claim_owner = x.owner",
     "task_id"
 );
 
@@ -96,14 +99,12 @@ pub(super) async fn keep(store: &SqlStore, mut unchanged: Vec<Unchanged>) -> Res
                 keep.fetch_all(connection).await
             }),
             Pools::Sqlite { writer, .. } => ask!(writer, sqlite, broken, |connection, _word| {
-                let mut keeping = connection.begin().await?;
-                let mut kept = Vec::new();
-                for (task, seq, owner, again) in &rows {
-                    let keep = sqlx::query_scalar(KEEP_ONE).bind(*task).bind(*seq).bind(*owner).bind(*again);
-                    let found: Option<Uuid> = keep.fetch_optional(&mut *keeping).await?;
-                    kept.extend(found);
-                }
-                keeping.commit().await.map(|()| kept)
+                let listed = rows.iter().map(|(task, seq, owner, again)| {
+                    (task.simple().to_string(), seq, owner.simple().to_string(), again)
+                });
+                let listed = serde_json::to_string(&listed.collect::<Vec<_>>());
+                let listed = listed.map_err(|error| sqlx::Error::Encode(error.into()))?;
+                sqlx::query_scalar(KEEP_LISTED).bind(listed).fetch_all(connection).await
             }),
         }
     })
