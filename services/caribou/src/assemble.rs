@@ -43,7 +43,7 @@ pub(crate) struct Replica {
     /// What outlives this process; `None` when nothing needs to.
     store: Option<SqlStore>,
     /// Held to the end: proves to the next process that this one is gone.
-    _alone: Option<File>,
+    _lock: Option<File>,
     /// Set as soon as the end begins, so that balancers look elsewhere.
     pub(crate) stopping: Arc<AtomicBool>,
 }
@@ -196,13 +196,11 @@ impl Replica {
         let guarded = caribou_egress::Guard::new(settings.network.allowed());
         let root = std::path::absolute(settings.threads.root(&settings.data_dir))?;
         let folders = FoldersBelow::new(root, settings.threads.virtual_prefix.clone());
+        let mut lock = None;
         if let Some(store) = &store {
+            lock = alone::take_over(store, &settings.database_location()).await?;
             store.begin(on_record(&boot)).await?;
         }
-        let alone = match &store {
-            Some(store) => alone::take_over(store, &settings.database_location(), &boot).await?,
-            None => None,
-        };
         let promotions = store.clone().map(|store| Arc::new(store) as Arc<dyn Promotions>);
         let authenticator = authenticator(settings, store.as_ref(), &way_out).await?;
         let audit = store.clone().filter(|_| settings.audit.enabled).map(|store| Arc::new(store) as Arc<dyn Audit>);
@@ -231,7 +229,7 @@ impl Replica {
         if settings.catalog.discover_at_start {
             runtime.discover_in_background();
         }
-        Ok(Self { runtime, guard, store, _alone: alone, stopping: Arc::default() })
+        Ok(Self { runtime, guard, store, _lock: lock, stopping: Arc::default() })
     }
 
     /// The routes over this replica's verbs.
