@@ -1,4 +1,5 @@
-//! What only processes show: durable tasks while replicas are killed and frozen (architecture.md §8, durability.md §8).
+//! What only processes show: durable tasks, sessions and children while replicas are killed, frozen, cut off and rolled
+//! (architecture.md §8, durability.md §8).
 //!
 //! Every run starts the real program, submits tasks through its doors, does harm on a schedule, and then reckons up what
 //! the database, the server of the tasks and the receiver of their events know. The short forms run always; with
@@ -8,12 +9,19 @@
 #![expect(clippy::unwrap_used, reason = "a test ends where it fails")]
 
 mod audit;
+mod children;
 mod fleet;
+mod generations;
 mod load;
+mod membership;
 mod oauth;
+mod oauth_faults;
 mod reckoning;
 mod records;
+mod rolling;
 mod scale;
 mod schedule;
+mod sessions;
+mod signals;
 mod tasks;
 mod webhook;

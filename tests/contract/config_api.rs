@@ -220,9 +220,10 @@ async fn a_refused_change_writes_nothing(
 }
 
 /// Contract 2.2: POST adds, PUT of one resets what it leaves out, DELETE takes names with slashes; the servers follow.
+#[rstest]
 #[tokio::test]
-async fn servers_are_added_replaced_and_removed_and_their_tools_follow() {
-    let setup = setup();
+async fn servers_are_added_replaced_and_removed_and_their_tools_follow(#[values("file", "database")] source: &str) {
+    let setup = setup().variable("CARIBOU_CONFIG_SOURCE", source);
     let (_, entry) = fake(&setup, "one");
     let caribou = setup.start().await;
     let added = send(&caribou, "POST", "/api/mcp/config/servers", &json!({ "mcp_servers": { "a/b": entry } })).await;

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Output;
 
-use caribou_tests::{Answer, Caribou, HttpFake, Setup};
+use caribou_tests::{Answer, Caribou, HttpFake, Postgres, Setup};
 use serde_json::{Value, json};
 
 const CANARY: &str = "canary-hunter2-canary";
@@ -322,13 +322,35 @@ async fn several_instances_with_a_refresh_token_do_not_start_without_the_variabl
         assert!(text(&refused).contains("`far`") && text(&refused).contains(KEY), "{refused:?}");
         assert!(!text(&refused).contains(CANARY));
     }
-    let multi = |setup: Setup| setup.variable("CARIBOU_DEPLOYMENT_MULTI_INSTANCE", "1");
-    let with_key = multi(Setup::new()).server("far", oauth("refresh_token", true)).variable(KEY, &key().await);
-    with_key.start().await.stop().await;
     let off = Setup::new().server("far", oauth("refresh_token", true)).variable("DEER_FLOW_MULTI_INSTANCE", "off");
     off.start().await.stop().await;
-    let other = multi(Setup::new()).server("far", oauth("client_credentials", true));
-    let keyless = other.server("spare", oauth("refresh_token", false)).start().await;
-    let refused = put(&keyless, "ann", "mine", &json!({ "url": "http://h" })).await;
-    assert_eq!((refused.status, refused.code().as_str()), (503, "unavailable"), "no instance makes a key of its own");
+    let database = Postgres::start().await;
+    let multi = || {
+        let setup = Setup::new().variable("CARIBOU_DEPLOYMENT_MULTI_INSTANCE", "1");
+        setup.variable("CARIBOU_DATABASE_URL", &database.url("postgres"))
+    };
+    let migrated = multi().command(&["migrate"]).output().await.unwrap();
+    assert!(migrated.status.success(), "{migrated:?}");
+    let with_key = multi().server("far", oauth("refresh_token", true)).variable(KEY, &key().await);
+    with_key.start().await.stop().await;
+}
+
+/// Architecture.md §10; durability.md §2: what would part several instances is told in one message.
+#[tokio::test]
+async fn several_instances_that_would_not_see_the_same_do_not_start() {
+    let setup = Setup::new().variable("CARIBOU_DEPLOYMENT_MULTI_INSTANCE", "1");
+    let refused = setup.command(&["serve", "--listen", "127.0.0.1:0"]).output().await.unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(text(&refused).contains("PostgreSQL") && text(&refused).contains(KEY), "{refused:?}");
+    let database = Postgres::start().await;
+    let setup = Setup::new()
+        .variable("CARIBOU_CLUSTER_LISTEN", "127.0.0.1:0")
+        .variable("CARIBOU_CLUSTER_SECRET", &"s".repeat(32))
+        .variable("CARIBOU_DEPLOYMENT_MULTI_INSTANCE", "1")
+        .variable("CARIBOU_DATABASE_URL", &database.url("postgres"));
+    let refused = setup.command(&["serve", "--listen", "127.0.0.1:0"]).output().await.unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    for named in ["caribou migrate", KEY, "cluster.advertise"] {
+        assert!(text(&refused).contains(named), "{named}: {refused:?}");
+    }
 }

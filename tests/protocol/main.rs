@@ -8,6 +8,7 @@ mod fake_over_http;
 mod fake_over_stdio;
 mod private_servers;
 
+mod endpoint;
 mod eras;
 mod listing;
 mod over_http;

@@ -9,8 +9,11 @@ mod opened;
 
 mod api_keys;
 mod audit;
+mod client_sessions;
 mod commands;
+mod config_revisions;
 mod connections;
+mod generations;
 mod notifications;
 mod oauth_chains;
 mod plans;
@@ -22,3 +25,4 @@ mod sessions;
 mod task_claims;
 mod task_plans;
 mod tasks;
+mod thread_volumes;

@@ -197,7 +197,7 @@ async fn what_a_dead_replica_was_telling_is_due_at_once(
 ) {
     // architecture.md §10, rows of a dead replica.
     let store = Opened::new(kind).await;
-    let replica = Replica { boot: OURS.into(), host: "pod".to_owned(), version: "0".to_owned() };
+    let replica = Replica::alone(OURS.into(), "pod", "0");
     store.begin(replica).await.unwrap();
     complete(&*store, 1).await;
     let held = claim_delivery(&*store, LONG).await;

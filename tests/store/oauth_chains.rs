@@ -187,7 +187,7 @@ async fn what_nobody_settled_is_called_unknown_after_its_lease_and_then_given_up
     #[values(Kind::Memory, Kind::Sqlite, Kind::Postgres)] kind: Kind,
 ) {
     let store = Opened::new(kind).await;
-    store.begin(Replica { boot: us(), host: "h".to_owned(), version: "1".to_owned() }).await.unwrap();
+    store.begin(Replica::alone(us(), "h", "1")).await.unwrap();
     let seen = started(&*store).await;
     let verdict = |seen: &StoredChain, state| Verdict {
         seen: seen.standing(),

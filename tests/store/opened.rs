@@ -3,7 +3,8 @@
 use std::ops::Deref;
 
 use caribou_ports::store::{
-    ApiKeys, Audit, Connections, Notifications, OAuthChains, Promotions, Replicas, Sessions, Tasks, Wakeups,
+    ApiKeys, Audit, ClientSessions, ConfigRevisions, Connections, Generations, Notifications, OAuthChains, Promotions,
+    Replicas, Sessions, Tasks, ThreadVolumes, Wakeups,
 };
 use caribou_store::{Location, Memory, SqlStore};
 use caribou_tests::{Home, Postgres};
@@ -18,12 +19,38 @@ pub(crate) enum Kind {
 
 /// All that is stored.
 pub(crate) trait Store:
-    ApiKeys + Replicas + Promotions + Audit + Connections + Tasks + Notifications + OAuthChains + Sessions + Wakeups
+    ApiKeys
+    + Replicas
+    + Promotions
+    + Audit
+    + Connections
+    + Tasks
+    + Notifications
+    + OAuthChains
+    + Sessions
+    + ClientSessions
+    + Generations
+    + ConfigRevisions
+    + ThreadVolumes
+    + Wakeups
 {
 }
 
 impl<
-    T: ApiKeys + Replicas + Promotions + Audit + Connections + Tasks + Notifications + OAuthChains + Sessions + Wakeups,
+    T: ApiKeys
+        + Replicas
+        + Promotions
+        + Audit
+        + Connections
+        + Tasks
+        + Notifications
+        + OAuthChains
+        + Sessions
+        + ClientSessions
+        + Generations
+        + ConfigRevisions
+        + ThreadVolumes
+        + Wakeups,
 > Store for T
 {
 }

@@ -32,7 +32,7 @@ fn taking(owner: &str) -> TakeSession {
 async fn two(kind: Kind) -> Opened {
     let store = Opened::new(kind).await;
     for boot in [OURS, THEIRS] {
-        let replica = Replica { boot: boot.into(), host: "h".to_owned(), version: "0.1.0".to_owned() };
+        let replica = Replica::alone(boot.into(), "h", "0.1.0");
         store.begin(replica).await.unwrap();
     }
     store

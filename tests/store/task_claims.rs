@@ -247,7 +247,7 @@ async fn what_a_dead_replica_held_is_due_at_once(#[values(Kind::Memory, Kind::Sq
     // architecture.md §10, rows of a dead replica; invariant T4.
     let store = Opened::new(kind).await;
     for boot in [OURS, THEIRS] {
-        let replica = Replica { boot: boot.into(), host: "pod".to_owned(), version: "0".to_owned() };
+        let replica = Replica::alone(boot.into(), "pod", "0");
         store.begin(replica).await.unwrap();
     }
     followed(&*store, 1).await;
@@ -274,7 +274,7 @@ async fn what_was_left_to_a_replica_is_due_with_its_death_and_moves_to_whoever_t
     // architecture.md §10, pinned tasks; invariant C1.
     let store = Opened::new(kind).await;
     for boot in [OURS, THEIRS] {
-        let replica = Replica { boot: boot.into(), host: "pod".to_owned(), version: "0".to_owned() };
+        let replica = Replica::alone(boot.into(), "pod", "0");
         store.begin(replica).await.unwrap();
     }
     let task = pinned(&*store, 1, OURS).await;
@@ -301,9 +301,9 @@ async fn a_lease_is_renewed_until_the_life_is_declared_dead_by_somebody_who_saw_
     // Durability.md 2.2, replica lease.
     let store = Opened::new(kind).await;
     let boot = BootId::from(OURS);
-    let renewal = |lease| Renewal { boot: boot.clone(), lease, configurations: vec![configuration()] };
+    let renewal = |lease| Renewal { boot: boot.clone(), lease, configurations: vec![configuration()], load: 0.0 };
     assert_eq!(store.renew_lease(renewal(LONG)).await.unwrap(), Renewed::Dead, "it never began");
-    let replica = Replica { boot: boot.clone(), host: "pod".to_owned(), version: "0".to_owned() };
+    let replica = Replica::alone(boot.clone(), "pod", "0");
     store.begin(replica).await.unwrap();
     assert_eq!(store.renew_lease(renewal(LONG)).await.unwrap(), Renewed::Renewed { renewals: 1 });
     let stored = Replicas::list(&*store).await.unwrap().remove(0);
@@ -340,7 +340,7 @@ async fn what_is_pinned_to_a_replica_is_left_to_it_until_it_has_ended(
     // architecture.md §10, pinned tasks; invariant T4.
     let store = Opened::new(kind).await;
     for boot in [OURS, THEIRS] {
-        let replica = Replica { boot: boot.into(), host: "pod".to_owned(), version: "0".to_owned() };
+        let replica = Replica::alone(boot.into(), "pod", "0");
         store.begin(replica).await.unwrap();
     }
     for (number, boot) in [(1, OURS), (2, THEIRS), (3, THEIRS)] {

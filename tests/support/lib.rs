@@ -5,12 +5,15 @@
 //! it; it never skips.
 
 pub mod answer;
+pub mod cable;
 pub mod caribou;
 pub mod certificates;
+pub mod counter_server;
 pub mod event_receiver;
 pub mod eventually;
 pub mod fake;
 pub mod home;
+pub mod identity_provider;
 pub mod network;
 pub mod postgres;
 pub mod process;
@@ -21,6 +24,7 @@ pub mod task_server;
 pub mod third_party;
 
 pub use answer::Answer;
+pub use cable::Cable;
 pub use caribou::{Caribou, Setup};
 pub use certificates::{Authority, Certificate};
 pub use event_receiver::EventReceiver;

@@ -21,7 +21,9 @@ const FAST: [&str; 3] = ["fsync=off", "synchronous_commit=off", "full_page_write
 #[derive(Debug)]
 pub struct Postgres {
     port: u16,
-    process: Running,
+    /// `None` between a stop and the next start.
+    process: Option<Running>,
+    settings: Vec<String>,
     home: Home,
 }
 
@@ -49,10 +51,23 @@ impl Postgres {
             .expect("initdb can be run");
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
         let port = network::free_port();
-        let process = Self::launch(&home, programs.join("postgres"), port, settings);
-        let mut postgres = Self { port, process, home };
-        eventually(START, "PostgreSQL answers", async || postgres.look().await).await;
+        let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        let mut postgres = Self { port, process: None, settings, home };
+        postgres.start_again().await;
         postgres
+    }
+
+    /// Ends it at once, as a failover would: its connections break, and what was committed stays.
+    pub fn stop(&mut self) {
+        self.process = None;
+    }
+
+    /// Starts it again, with what it holds, on the same port.
+    pub async fn start_again(&mut self) {
+        let program = folder_with(&["initdb", "postgres"]).join("postgres");
+        let settings: Vec<&str> = self.settings.iter().map(String::as_str).collect();
+        self.process = Some(Self::launch(&self.home, program, self.port, &settings));
+        eventually(START, "PostgreSQL answers", async || self.look().await).await;
     }
 
     fn launch(home: &Home, program: PathBuf, port: u16, settings: &[&str]) -> Running {
@@ -70,7 +85,8 @@ impl Postgres {
     }
 
     async fn look(&mut self) -> Option<()> {
-        assert!(!self.process.has_ended(), "PostgreSQL ended: {}", self.log());
+        let is_running = self.process.as_mut().is_some_and(|process| !process.has_ended());
+        assert!(is_running, "PostgreSQL ended: {}", self.log());
         self.ask("SELECT 1").await.is_ok().then_some(())
     }
 
@@ -84,9 +100,12 @@ impl Postgres {
         self.port
     }
 
-    /// Its process id, for tests that stop or freeze it.
+    /// Its process id, for tests that freeze it.
+    ///
+    /// # Panics
+    /// It was stopped.
     pub fn pid(&self) -> u32 {
-        self.process.pid()
+        self.process.as_ref().expect("PostgreSQL runs").pid()
     }
 
     /// The address for clients.

@@ -22,6 +22,11 @@ pub fn is_alive(pid: u32) -> bool {
     stat(pid).is_some_and(|stat| stat.state != 'Z')
 }
 
+/// Whether it stands still, as after a SIGSTOP.
+pub fn is_stopped(pid: u32) -> bool {
+    stat(pid).is_some_and(|stat| stat.state == 'T')
+}
+
 /// All processes below `pid`, zombies included, nearest first.
 pub fn descendants(pid: u32) -> Vec<u32> {
     let parents: Vec<(u32, u32)> = fs::read_dir("/proc")

@@ -17,39 +17,62 @@ const START: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Redis {
     port: u16,
-    process: Running,
+    /// `None` between a death and the next start.
+    process: Option<Running>,
     home: Home,
 }
 
 impl Redis {
     /// Starts one.
     pub async fn start() -> Self {
-        let program = folder_with(&["redis-server"]).join("redis-server");
         let home = Home::new();
-        let data = home.join("data");
-        make_data_folder(&data);
-        let port = network::free_port();
-        let log = File::create(home.join("redis.log")).expect("a log can be written");
+        make_data_folder(&home.join("data"));
+        let mut redis = Self { port: network::free_port(), process: None, home };
+        redis.start_again().await;
+        redis
+    }
+
+    /// Kills it as a crash would; what it held is gone.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Starts it again on the same port, empty.
+    pub async fn start_again(&mut self) {
+        let program = folder_with(&["redis-server"]).join("redis-server");
+        let log = File::create(self.home.join("redis.log")).expect("a log can be written");
         let child = unprivileged(program)
-            .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port", &port.to_string(), "--dir"])
-            .arg(data)
+            .args([
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+                "--port",
+                &self.port.to_string(),
+                "--dir",
+            ])
+            .arg(self.home.join("data"))
             .stdout(log)
             .spawn()
             .expect("redis-server can be run");
-        let mut redis = Self { port, process: Running::new(child, Signal::KILL), home };
-        eventually(START, "Redis answers", async || redis.look().await).await;
-        redis
+        self.process = Some(Running::new(child, Signal::KILL));
+        eventually(START, "Redis answers", async || self.look().await).await;
     }
 
     async fn look(&mut self) -> Option<()> {
         let log = || std::fs::read_to_string(self.home.join("redis.log")).unwrap_or_default();
-        assert!(!self.process.has_ended(), "Redis ended: {}", log());
+        assert!(self.process.as_mut().is_some_and(|process| !process.has_ended()), "Redis ended: {}", log());
         self.ask("PING").await.is_ok_and(|answer| answer == "+PONG").then_some(())
     }
 
-    /// Its process id, for tests that stop or freeze it.
+    /// Its process id, for tests that freeze it.
+    ///
+    /// # Panics
+    /// It was killed.
     pub fn pid(&self) -> u32 {
-        self.process.pid()
+        self.process.as_ref().expect("Redis runs").pid()
     }
 
     /// The address for clients.

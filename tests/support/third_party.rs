@@ -131,6 +131,24 @@ impl RemoteServer {
     }
 }
 
+/// A command for the Python that holds the official Python SDK.
+pub fn python_sdk() -> Command {
+    Command::new(installed("venv/bin/python"))
+}
+
+/// The folder of the official TypeScript SDK's modules.
+pub fn typescript_sdk() -> PathBuf {
+    let module = installed("node_modules/@modelcontextprotocol/sdk/dist/esm/client/index.js");
+    module.ancestors().nth(2).expect("a module lies in a folder").to_owned()
+}
+
+/// The official conformance suite, in the Node.js that it needs.
+pub fn conformance() -> Command {
+    let mut command = Command::new(installed("conformance/node_modules/.bin/node"));
+    command.arg(installed("conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js"));
+    command
+}
+
 /// The package `npm` in one of the two releases that `tests/run` installs: `contract`, which the tables of the launch
 /// policy describe, and `machine`, that of this machine.
 pub fn npm(release: &str) -> PathBuf {

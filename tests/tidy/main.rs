@@ -4,6 +4,7 @@
 //! none, a small bad tree has those one expects. A rule that never bites would be worse than none.
 
 mod dependencies;
+mod faults;
 mod invariants;
 mod layout;
 mod migrations;

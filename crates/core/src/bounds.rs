@@ -160,11 +160,15 @@ pub const MAX_CHAIN_ERROR_BYTES: usize = 500;
 /// Callers of one connection that wait for its token: every call in flight, and every stream of its sessions.
 pub const MAX_WAITING_FOR_TOKEN: usize = 16_384;
 
-/// A token rejected this soon after it took the place of a rejected one was never good: no other will be.
-pub const TOKEN_REJECTED_AGAIN: Duration = Duration::from_secs(10);
+/// Rejections by its server refresh a chain once in this while, so that nobody loops through refresh and rejection: a
+/// token rejected this soon after it took the place of a rejected one was never good, and no other will be (R7).
+pub const TOKEN_REJECTED_AGAIN: Duration = Duration::from_secs(30);
 
-/// How long a server that rejects fresh tokens is left alone, so that nobody loops through refresh and rejection.
-pub const TOKEN_REJECTED_PAUSE: Duration = Duration::from_secs(5);
+/// The first pause before it is told again that a chain needs a person; each further one is twice as long.
+pub const ALARM_AGAIN: Duration = Duration::from_secs(1);
+
+/// How often that is told to a receiver that does not take it: for two minutes, and then its state must say so.
+pub const ALARM_ATTEMPTS: u32 = 7;
 
 /// Progress reports waiting for one slow caller; later ones replace none, they are dropped.
 pub const PROGRESS_QUEUE: usize = 64;
@@ -191,8 +195,11 @@ pub const MAX_PROMOTION_TEXT_BYTES: usize = 256 * 1024;
 /// Threads whose promotions are remembered where no store keeps them; the one unused for longest searches again.
 pub const MAX_REMEMBERED_PROMOTIONS: usize = 10_000;
 
-/// Connections of one replica to PostgreSQL: ten replicas fit the 100 that a server allows by default.
+/// Connections of one replica to PostgreSQL: with those below, nine replicas fit the 100 that a server allows by default.
 pub const STORE_CONNECTIONS: u32 = 8;
+
+/// Of these apart, for its lease: one renews while the other looks at the other replicas.
+pub const LEASE_CONNECTIONS: u32 = 2;
 
 /// Connections that read the SQLite file: it answers from memory, so more only compete for the same cores.
 pub const STORE_READERS: u32 = 4;
@@ -292,6 +299,9 @@ pub const RESEAL_PAGE: u32 = 200;
 /// How often the other replicas are looked at (durability.md 2.2, declare dead).
 pub const PEER_LOOK: Duration = Duration::from_secs(1);
 
+/// How often while a lease is about to end: what a dead replica held is free that much sooner.
+pub const PEER_LOOK_SOON: Duration = Duration::from_millis(250);
+
 /// How soon a lease that could not be renewed is asked for again: several times within its margin.
 pub const LEASE_RETRY: Duration = Duration::from_secs(1);
 
@@ -383,3 +393,7 @@ pub const MAX_LATE_ANSWERS: usize = 1_024;
 
 /// How long a watcher that is let go may take to acknowledge what it has.
 pub const TASK_WATCH_LEAVE: Duration = Duration::from_secs(5);
+
+/// How long a replica that is to stop may hand over its sessions (durability.md 2.2, drain): most calls end within it,
+/// and with what follows it stays below a minute.
+pub const DRAIN: Duration = Duration::from_secs(25);

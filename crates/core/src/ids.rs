@@ -63,6 +63,10 @@ text_id! {
     BootId
 }
 text_id! {
+    /// A volume that files of threads are on, where replicas do not share one: a UUID, made with the volume.
+    VolumeId
+}
+text_id! {
     /// Which tools there are, with their schemas: 16 hexadecimal digits (contract 9.3).
     CatalogHash
 }

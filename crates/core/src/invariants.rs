@@ -14,7 +14,7 @@ const fn invariant(id: &'static str, sentence: &'static str) -> Invariant {
 }
 
 /// What holds in this tree today. A promise enters with the code that keeps it.
-pub const INVARIANTS: [Invariant; 18] = [
+pub const INVARIANTS: [Invariant; 20] = [
     invariant("L1", "a standing owner acts only inside its replica's trust window"),
     invariant("L2", "an epoch only grows"),
     invariant(
@@ -45,6 +45,8 @@ pub const INVARIANTS: [Invariant; 18] = [
         "whoever begins a refresh knows whether an earlier one may have spent the token; a received successor is never lost",
     ),
     invariant("O3", "no secret is printable; a ciphertext moved to another row or column is refused"),
+    invariant("G1", "what was opened under another generation serves no new call"),
+    invariant("G2", "losing Redis causes an extra reset, never a missed one"),
     invariant("B1", "every queue, map and wait is bounded; refusal comes within 50 ms"),
     invariant("W1", "what we do not understand passes unchanged"),
 ];

@@ -23,6 +23,7 @@ pub mod network;
 pub mod notification;
 pub mod oauth;
 pub mod raw;
+pub mod reset;
 pub mod result;
 pub mod session;
 pub mod task;

@@ -40,12 +40,9 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a connection may take to make its first request.
 const FIRST_REQUEST: Duration = Duration::from_secs(75);
 
-/// How often an open connection is asked for a sign of life: below the minute after which common load balancers and
-/// NATs forget an idle flow.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
-
-/// How long the sign of life may take.
-const SIGN_OF_LIFE_ANSWER: Duration = Duration::from_secs(20);
+/// How often an open connection of a caller is asked for a sign of life: below the minute after which common load
+/// balancers and NATs forget an idle flow.
+const SIGNS_OF_LIFE: SignsOfLife = SignsOfLife { every: Duration::from_secs(30), within: Duration::from_secs(20) };
 
 /// The pause after a failed accept, such as for want of file descriptors: only time or a closed connection mends it.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -65,9 +62,42 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
     drain: Duration,
 ) -> io::Result<()> {
+    let (patience, signs_of_life) = (options.message_timeout, SIGNS_OF_LIFE);
+    let door = Door { tls, patience, signs_of_life, max_streams: MAX_STREAMS };
+    serve_routes(listener, door, |stopped| routes(runtime, &options, stopped), shutdown, drain).await
+}
+
+/// How often an open connection is asked for a sign of life, and how long that may take.
+#[derive(Clone, Copy)]
+pub(crate) struct SignsOfLife {
+    pub(crate) every: Duration,
+    pub(crate) within: Duration,
+}
+
+/// How whoever comes by a listener is treated.
+#[derive(Clone)]
+pub(crate) struct Door {
+    pub(crate) tls: Option<ServerConfigs>,
+    /// How long a message may take to arrive.
+    pub(crate) patience: Duration,
+    pub(crate) signs_of_life: SignsOfLife,
+    /// Calls at once on one connection.
+    pub(crate) max_streams: u32,
+}
+
+/// Serves these routes, which are told when the end begins.
+///
+/// # Errors
+/// As [`serve`].
+pub(crate) async fn serve_routes(
+    listener: TcpListener,
+    door: Door,
+    routes: impl FnOnce(watch::Receiver<()>) -> Routes,
+    shutdown: impl Future<Output = ()>,
+    drain: Duration,
+) -> io::Result<()> {
     let (stop, stopped) = watch::channel(());
-    let routes = routes(runtime, &options, stopped.clone());
-    let desk = Desk { routes, tls, patience: options.message_timeout, stopped };
+    let desk = Desk { routes: routes(stopped.clone()), door, stopped };
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {
@@ -106,8 +136,7 @@ async fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
 #[derive(Clone)]
 struct Desk {
     routes: Routes,
-    tls: Option<ServerConfigs>,
-    patience: Duration,
+    door: Door,
     /// Closes when the replica stops.
     stopped: watch::Receiver<()>,
 }
@@ -119,7 +148,7 @@ impl Desk {
             tracing::debug!(%error, "a connection was gone before its first request");
             return;
         }
-        let Some(config) = self.tls.as_ref().map(|configs| configs.borrow().clone()) else {
+        let Some(config) = self.door.tls.as_ref().map(|configs| configs.borrow().clone()) else {
             return self.converse(stream).await;
         };
         match tokio::time::timeout(HANDSHAKE, TlsAcceptor::from(config).accept(stream)).await {
@@ -131,16 +160,16 @@ impl Desk {
 
     async fn converse(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let asked = Arc::new(Notify::new());
-        let (routes, patience, first) = (self.routes, self.patience, asked.clone());
+        let (routes, patience, first) = (self.routes, self.door.patience, asked.clone());
         let service = service_fn(move |request| {
             first.notify_one();
             envelope(routes.clone(), patience, request)
         });
         let connection = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
-            .keep_alive_interval(SIGN_OF_LIFE)
-            .keep_alive_timeout(SIGN_OF_LIFE_ANSWER)
-            .max_concurrent_streams(MAX_STREAMS)
+            .keep_alive_interval(self.door.signs_of_life.every)
+            .keep_alive_timeout(self.door.signs_of_life.within)
+            .max_concurrent_streams(self.door.max_streams)
             .serve_connection(TokioIo::new(stream), service);
         let mut connection = pin!(connection);
         let ended = tokio::select! {

@@ -9,6 +9,7 @@ mod connector;
 mod era;
 mod error;
 mod listing;
+mod relayed;
 #[cfg(test)]
 mod scripted;
 mod server_asks;
@@ -20,3 +21,5 @@ mod wire;
 pub use connector::{UpstreamOptions, Upstreams};
 pub use error::UpstreamsError;
 pub use transport::process::DirectHost;
+pub use wire::headers::{METHOD, NAME, PROTOCOL_VERSION, SESSION_ID, unmirrored};
+pub use wire::params::{BadAnnotation, MirroredParam, mirrored_params};

@@ -20,6 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::channel::{Channel, Opened, Opening, RequestExtras};
 use crate::era::stateless;
 use crate::listing;
+use crate::relayed::Relayed;
 use crate::tasks::questions::Questions;
 use crate::wire::limits::FIRST_QUESTION;
 use crate::wire::meta::{self, Member, Meta};
@@ -72,15 +73,18 @@ impl ChannelSession {
     }
 
     async fn call(&self, call: ToolCall) -> Result<Box<RawValue>, CallError> {
-        let ToolCall { name, arguments, meta: extra, headers, progress, task } = call;
+        let ToolCall { name, arguments, meta: mut extra, headers, progress, task } = call;
+        let relayed = Relayed::out_of(&mut extra, self.facts.era);
         let progress = self.route(progress);
         let protocol = if task.is_some() { &self.tasks_meta } else { &self.protocol_meta };
-        let meta = Meta { protocol, extra: &extra, progress: progress.as_ref().map(|route| route.token) };
+        let protocol = relayed.declared(protocol);
+        let meta = Meta { protocol: &protocol, extra: &extra, progress: progress.as_ref().map(|route| route.token) };
         let mut members = vec![("name", Member::Text(&name))];
         members.extend(arguments.as_deref().map(|arguments| ("arguments", Member::Raw(arguments))));
         // The modern era knows no such member: there the server decides.
         let wish = task.as_deref().filter(|_| self.facts.era == Era::Legacy);
         members.extend(wish.map(|wish| ("task", Member::Raw(wish))));
+        members.extend(relayed.members());
         let params = meta::params(&members, meta)?;
         drop(arguments);
         let extras = RequestExtras { progress, name: Some(name), headers, ..RequestExtras::default() };
@@ -94,15 +98,19 @@ impl ChannelSession {
         };
         let progress = self.route(progress);
         let theirs = members.get("_meta").and_then(Members::of).map_or_else(Vec::new, |meta| meta.0);
-        let extra: Vec<_> = theirs.into_iter().map(|(key, value)| (key.into_owned(), value.to_owned())).collect();
+        let theirs = theirs.into_iter().map(|(key, value)| (key.into_owned(), value.to_owned()));
+        let mut extra: Vec<_> = theirs.collect();
+        let relayed = Relayed::out_of(&mut extra, self.facts.era);
         let protocol = if method.starts_with("tasks/") { &self.tasks_meta } else { &self.protocol_meta };
-        let meta = Meta { protocol, extra: &extra, progress: progress.as_ref().map(|route| route.token) };
-        let name = mirrored_in_name(method).and_then(|member| text(members.get(member)?)).map(Arc::from);
+        let protocol = relayed.declared(protocol);
+        let meta = Meta { protocol: &protocol, extra: &extra, progress: progress.as_ref().map(|route| route.token) };
+        let name = mirrored_in_name(&method).and_then(|member| text(members.get(member)?)).map(Arc::from);
         let others = members.0.iter().filter(|(key, _)| key != "_meta");
-        let others: Vec<_> = others.map(|(key, value)| (key.as_ref(), Member::Raw(value))).collect();
+        let mut others: Vec<_> = others.map(|(key, value)| (key.as_ref(), Member::Raw(value))).collect();
+        others.extend(relayed.members());
         let composed = meta::params(&others, meta)?;
         let extras = RequestExtras { progress, name, headers, ..RequestExtras::default() };
-        self.send(method, composed, extras).await
+        self.send(&method, composed, extras).await
     }
 
     async fn send(
@@ -333,7 +341,7 @@ mod tests {
 
     fn about(method: &'static str, params: &str) -> RawRequest {
         let params = RawValue::from_string(params.to_owned()).expect("valid JSON");
-        RawRequest { method, params, headers: Vec::new(), progress: None }
+        RawRequest { method: method.into(), params, headers: Vec::new(), progress: None }
     }
 
     #[tokio::test]

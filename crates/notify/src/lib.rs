@@ -41,6 +41,18 @@
 //! `queued`, `running` go on; `success`, `succeeded`, `completed` have succeeded; `error`, `failed`, `timeout`,
 //! `interrupted`, `cancelled` have failed, and the event is told again under a new id; 404 and 410 mean that there is no
 //! such run.
+//!
+//! # A refresh token that is of no use any more
+//!
+//! Once for each chain that ends until a person signs in again, under an id of its own, signed like the others. Taken by
+//! any 2xx; after 400, 401, 403, 404, 410, 422 and 501 given up; else told again for about two minutes:
+//!
+//! ```json
+//! {
+//!   "type": "mcp_oauth.reauth_needed",
+//!   "data": {"server": "mail", "generation": 12, "reason": "…"}
+//! }
+//! ```
 
 mod log;
 mod look_up;

@@ -1,7 +1,7 @@
 //! What a webhook is sent. The same words each time for one key: a receiver may compare them.
 
 use caribou_core::notification::{Key, agent_message};
-use caribou_ports::event_sink::Told;
+use caribou_ports::event_sink::{ChainEnded, Told};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -54,6 +54,29 @@ pub(crate) fn payload(told: &Told) -> Vec<u8> {
         },
     };
     // Strings, numbers and raw JSON: writing them does not fail.
+    serde_json::to_vec(&payload).unwrap_or_default()
+}
+
+#[derive(Serialize)]
+struct EndPayload<'a> {
+    r#type: &'static str,
+    data: EndData<'a>,
+}
+
+#[derive(Serialize)]
+struct EndData<'a> {
+    server: &'a str,
+    generation: u64,
+    reason: &'a str,
+}
+
+/// The body that tells of the end of a chain of refresh tokens.
+pub(crate) fn end_payload(ended: &ChainEnded) -> Vec<u8> {
+    let payload = EndPayload {
+        r#type: "mcp_oauth.reauth_needed",
+        data: EndData { server: ended.server.as_str(), generation: ended.generation, reason: &ended.why },
+    };
+    // Strings and a number: writing them does not fail.
     serde_json::to_vec(&payload).unwrap_or_default()
 }
 

@@ -5,13 +5,13 @@ use std::fmt;
 use caribou_core::config::Secret;
 use caribou_core::notification::Sink;
 use caribou_ports::BoxFuture;
-use caribou_ports::event_sink::{EventSink, Launched, Run, Told};
+use caribou_ports::event_sink::{ChainEnded, EventSink, Launched, Run, Told};
 use reqwest::{ClientBuilder, Method, StatusCode};
 use serde::Deserialize;
 use url::Url;
 
 use crate::look_up::LookUpUrl;
-use crate::payload::payload;
+use crate::payload::{end_payload, payload};
 use crate::receiver::{NoAnswer, Receiver, read, said};
 use crate::signature::WebhookSecret;
 
@@ -97,6 +97,23 @@ impl Webhook {
         }
     }
 
+    /// There is no run to launch for it, so every 2xx has taken it.
+    async fn end_told(&self, ended: &ChainEnded) -> Launched {
+        let body = end_payload(ended);
+        let answer = match self.receiver.send(Method::POST, self.url.0.clone(), &ended.key, body).await {
+            Ok(answer) => answer,
+            Err(error) => return Launched::Unclear(error.to_string()),
+        };
+        let status = answer.status();
+        match status.as_u16() {
+            200..=299 => Launched::Delivered,
+            400 | 401 | 403 | 404 | 410 | 422 | 501 => {
+                Launched::Gone(format!("{}: it is refused for good", said(status)))
+            }
+            _ => Launched::Unclear(said(status)),
+        }
+    }
+
     async fn looked_up(&self, told: &Told, run_id: &str) -> Run {
         let Some(look_up) = &self.look_up else {
             return Run::Error("no URL is configured to look runs up".to_owned());
@@ -174,6 +191,10 @@ impl EventSink for Webhook {
 
     fn look_up<'a>(&'a self, told: &'a Told, run_id: &'a str) -> BoxFuture<'a, Run> {
         Box::pin(self.looked_up(told, run_id))
+    }
+
+    fn chain_ended<'a>(&'a self, ended: &'a ChainEnded) -> BoxFuture<'a, Launched> {
+        Box::pin(self.end_told(ended))
     }
 }
 

@@ -4,4 +4,6 @@ mod token_endpoint;
 mod vault;
 
 pub use token_endpoint::TokenEndpoints;
-pub use vault::{BadKey, CREDENTIALS_KEY, CREDENTIALS_KEY_ALIAS, Cipher, Key, KeyFileError, KeyRing, key_file};
+pub use vault::{
+    BadKey, CREDENTIALS_KEY, CREDENTIALS_KEY_ALIAS, Cipher, Key, KeyFileError, KeyRing, derived_key, key_file,
+};

@@ -11,8 +11,10 @@ use std::sync::Arc;
 use caribou_core::config::edit::EditRefusal;
 use caribou_core::config::{ETag, IfMatch};
 use caribou_core::failure::{Class, Code};
+use caribou_core::reset::{ResetGeneration, ResetScope};
 
 use crate::BoxFuture;
+use crate::store::RevisionHead;
 
 /// One document that people and programs edit.
 pub trait ConfigSource: Send + Sync + 'static {
@@ -29,6 +31,38 @@ pub trait ConfigSource: Send + Sync + 'static {
     /// absent document reads as no bytes and is created; one that is there and empty is `Unreadable`. What it wrote
     /// counts as loaded.
     fn replace(&self, condition: IfMatch, edit: Edit) -> BoxFuture<'static, Result<ConfigText, ConfigSourceError>>;
+
+    /// The same, on record as done by `author` where there is a record.
+    fn replace_as(
+        &self,
+        author: Arc<str>,
+        condition: IfMatch,
+        edit: Edit,
+    ) -> BoxFuture<'static, Result<ConfigText, ConfigSourceError>> {
+        drop(author);
+        self.replace(condition, edit)
+    }
+
+    /// The generations that changes of ours have put in force for all replicas since this was asked last.
+    fn take_moved(&self) -> Vec<(ResetScope, ResetGeneration)> {
+        Vec::new()
+    }
+
+    /// The states it had before `before`, the last first, at most `limit`; `None` = they are not kept.
+    fn history(
+        &self,
+        before: Option<i64>,
+        limit: u32,
+    ) -> BoxFuture<'static, Result<Option<Vec<RevisionHead>>, ConfigSourceError>> {
+        let _ = (before, limit);
+        Box::pin(async { Ok(None) })
+    }
+
+    /// The state of this number; `None` = it is not kept.
+    fn revision(&self, number: i64) -> BoxFuture<'static, Result<Option<ConfigText>, ConfigSourceError>> {
+        let _ = number;
+        Box::pin(async { Ok(None) })
+    }
 
     /// Resolves when the document may have changed. A hint: callers look for themselves as well.
     fn changed(&self) -> BoxFuture<'static, ()>;

@@ -25,6 +25,26 @@ pub trait EventSink: Send + Sync + 'static {
 
     /// How the run is that a launch was answered with. Without effects.
     fn look_up<'a>(&'a self, told: &'a Told, run_id: &'a str) -> BoxFuture<'a, Run>;
+
+    /// Tells that a chain of refresh tokens needs a person. Told under the same key until it is taken. A sink without
+    /// words for it takes it and does nothing.
+    fn chain_ended<'a>(&'a self, ended: &'a ChainEnded) -> BoxFuture<'a, Launched> {
+        let _ = ended;
+        Box::pin(std::future::ready(Launched::Delivered))
+    }
+}
+
+/// The end of a chain of refresh tokens: a person must sign in again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChainEnded {
+    /// Names this end, and no other one.
+    pub key: String,
+    /// The server; of a personal connection its runtime name.
+    pub server: ServerName,
+    /// How many successors of the configured refresh token there were.
+    pub generation: u64,
+    /// For people; holds no secret.
+    pub why: String,
 }
 
 /// What a sink would take at one moment.

@@ -2,6 +2,7 @@
 //!
 //! Payloads are raw JSON text end to end: nothing that is not understood is lost on the way (invariant W1).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -168,13 +169,27 @@ pub struct SessionFacts {
     pub capabilities: Option<Arc<RawValue>>,
 }
 
+/// Keys of [`ToolCall::meta`] and of the `_meta` of a [`RawRequest`] that the session writes elsewhere: what a caller
+/// brings along for a server of the modern era itself (mcp.md §4). To a server of the legacy era none of it is said.
+pub mod relayed {
+    /// What the caller can be asked: declared beside what is configured.
+    pub const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+    /// The least level of log messages that the caller wants of this request: a member of `_meta`.
+    pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+    /// What the caller answers to questions of the server: the parameter `inputResponses`.
+    pub const INPUT_RESPONSES: &str = "io.caribou/inputResponses";
+    /// The state that the server gave with its questions: the parameter `requestState`.
+    pub const REQUEST_STATE: &str = "io.caribou/requestState";
+}
+
 /// One `tools/call`.
 pub struct ToolCall {
     /// The tool's raw name.
     pub name: Arc<str>,
     /// Its arguments as the caller wrote them; absent stays absent.
     pub arguments: Option<Box<RawValue>>,
-    /// Members for `_meta` beside those the protocol writes, such as `traceparent`. Values are JSON text.
+    /// Members for `_meta` beside those the protocol writes, such as `traceparent`, and what is [`relayed`]. Values are
+    /// JSON text.
     pub meta: Vec<(String, Box<RawValue>)>,
     /// Headers of this call alone, laid over those of its session.
     pub headers: Vec<(String, Secret)>,
@@ -188,7 +203,7 @@ pub struct ToolCall {
 /// One request of any method.
 pub struct RawRequest {
     /// The method.
-    pub method: &'static str,
+    pub method: Cow<'static, str>,
     /// Its parameters: an object.
     pub params: Box<RawValue>,
     /// Headers of this request alone, laid over those of its session.
@@ -323,6 +338,9 @@ pub enum CallError {
     /// The call surely did not reach the server.
     #[error("{0}")]
     NotSent(String),
+    /// As many calls are in flight as may be; the call surely did not reach the server.
+    #[error("{0}")]
+    Busy(String),
     /// The answer's stream broke off before the answer; the session is still usable.
     #[error("{0}")]
     StreamEnded(String),
@@ -351,6 +369,7 @@ impl CallError {
             Self::Disconnected { sent: true, .. } | Self::StreamEnded(_) => Code::OutcomeUnknown,
             Self::Disconnected { sent: false, .. } => Code::SessionEnded,
             Self::NotSent(_) => Code::Unavailable,
+            Self::Busy(_) => Code::Busy,
             Self::Denied(_) => Code::Denied,
         }
     }

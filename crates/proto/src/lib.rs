@@ -10,6 +10,14 @@ pub mod v1 {
     tonic::include_proto!("caribou.v1");
 }
 
+/// What replicas say to one another, `proto/caribou/peer/v1`.
+pub mod peer {
+    /// The first version of it.
+    pub mod v1 {
+        tonic::include_proto!("caribou.peer.v1");
+    }
+}
+
 /// An instant, as messages hold it.
 pub use prost_types::Timestamp;
 

@@ -8,7 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use caribou_core::ids::RequestId;
@@ -28,6 +28,7 @@ pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-i
 /// the request's extensions.
 pub(crate) async fn envelope(State(replica): State<Arc<Replica>>, mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers());
+    let told_more = told_more(&replica, &request);
     let mut response = match caller(&replica, request.uri().path(), request.headers()).await {
         Err(refused) => refused.into_response(),
         Ok(caller) => {
@@ -42,10 +43,22 @@ pub(crate) async fn envelope(State(replica): State<Arc<Replica>>, mut request: R
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         problem.write(&id, &mut response);
     }
+    if let Some(challenge) = response.headers_mut().get_mut(header::WWW_AUTHENTICATE)
+        && let Some(more) = told_more
+        && let Ok(text) = challenge.to_str()
+        && let Ok(more) = HeaderValue::from_str(&format!("{text}{}{more}", if text.contains(' ') { ", " } else { " " }))
+    {
+        *challenge = more;
+    }
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
         response.headers_mut().insert(X_REQUEST_ID, value);
     }
     response
+}
+
+/// What a refusal of this request tells beside its challenge.
+fn told_more(replica: &Replica, request: &Request) -> Option<String> {
+    replica.options.challenge_more.as_ref()?(request.headers(), request.uri().path())
 }
 
 /// Who asks; `None` = the route asks for nobody.

@@ -17,6 +17,9 @@ use crate::problem::Problem;
 /// how to send one. None of them tells anything of users, arguments or secrets; `/metrics` names servers and tools.
 pub(crate) const OPEN: [&str; 4] = ["/healthz", "/readyz", "/metrics", "/openapi.json"];
 
+/// Where a client learns who makes the tokens it has none of yet (RFC 9728 §3.1); the path of what it asked for follows.
+const OF_TOKENS: &str = "/.well-known/oauth-protected-resource";
+
 /// The challenge to whoever sent nothing (RFC 6750 §3).
 const SEND_ONE: &str = "Bearer";
 
@@ -25,7 +28,7 @@ const SEND_ANOTHER: &str = "Bearer error=\"invalid_token\"";
 
 /// The caller of a request to `path` with these headers; `None` = the route asks for nobody.
 pub(crate) async fn identify(runtime: &Runtime, path: &str, headers: &HeaderMap) -> Result<Option<Caller>, Problem> {
-    if OPEN.contains(&path) {
+    if OPEN.contains(&path) || path.starts_with(OF_TOKENS) {
         return Ok(None);
     }
     let presented = if runtime.tells_callers_apart() { bearer(headers)? } else { None };

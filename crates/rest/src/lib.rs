@@ -22,6 +22,6 @@ mod site;
 mod unhurried;
 
 pub use openapi::document;
-pub use options::{MetricsText, Readiness, RestOptions};
+pub use options::{ChallengeMore, MetricsText, Readiness, RestOptions};
 pub use router::router;
 pub use serve::{ServerConfigs, serve};

@@ -138,7 +138,11 @@ impl IntoResponses for ResetProblems {
     fn responses() -> Meanings {
         problems(&[
             ("500", FAULT),
-            ("503", "`unavailable`: this replica follows no configuration"),
+            ("502", "`outcome_unknown`: whether it is on record for all replicas is not known; if so, all do it"),
+            (
+                "503",
+                "`unavailable`: this replica follows no configuration, or the database cannot be asked; nothing is done",
+            ),
             ("504", "`timeout`: it was begun, and goes on"),
         ])
     }

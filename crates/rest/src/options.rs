@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
+use axum::http::HeaderMap;
 use caribou_core::bounds;
 
 /// Writes all metrics in the Prometheus text format.
@@ -10,6 +12,9 @@ pub type MetricsText = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Tells whether new work is welcome; the error says why not and is shown to whoever asks.
 pub type Readiness = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+/// What a refused caller is told beside the challenge, at a path with these headers (RFC 9728 §5.1); `None` = nothing.
+pub type ChallengeMore = Arc<dyn Fn(&HeaderMap, &str) -> Option<String> + Send + Sync>;
 
 /// Bounds of requests, and what the routes beside the verbs answer with.
 #[derive(Clone)]
@@ -24,6 +29,11 @@ pub struct RestOptions {
     pub body_timeout: Duration,
     /// Hosts, besides loopback, that `Host` and `Origin` may name: those of a tunnel or sidecar in front.
     pub allowed_hosts: Vec<String>,
+    /// Routes of another protocol on the same address. They stand in the same envelope: the caller of each request was
+    /// told before, and is among its extensions.
+    pub beside: Router,
+    /// What a refused caller is told beside the challenge.
+    pub challenge_more: Option<ChallengeMore>,
     /// The longest silence of an event stream: proxies cut idle ones, the strictest common ones after 30 s.
     pub keep_alive: Duration,
 }
@@ -37,6 +47,8 @@ impl Default for RestOptions {
             max_body_bytes: bounds::MAX_MESSAGE_BYTES,
             body_timeout: Duration::from_secs(30),
             allowed_hosts: Vec::new(),
+            beside: Router::new(),
+            challenge_more: None,
             keep_alive: Duration::from_secs(15),
         }
     }

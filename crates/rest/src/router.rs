@@ -16,8 +16,8 @@ use crate::openapi::{Document, ask_for_callers};
 use crate::options::RestOptions;
 use crate::problem::Problem;
 use crate::routes::{
-    audit, cache, config, connections, features, health, metrics, oauth, openapi, prompt_section, servers, sessions,
-    tasks, threads, tools,
+    audit, cache, config, connections, features, health, metrics, oauth, openapi, prompt_section, replicas, servers,
+    sessions, tasks, threads, tools,
 };
 
 /// What every route may use.
@@ -28,10 +28,12 @@ pub(crate) struct Replica {
 }
 
 /// All routes over the verbs of `runtime`.
-pub fn router(runtime: Runtime, options: RestOptions) -> Router {
+pub fn router(runtime: Runtime, mut options: RestOptions) -> Router {
     let (routes, document) = documented_routes().split_for_parts();
+    let beside = std::mem::take(&mut options.beside);
     let replica = Arc::new(Replica { runtime, options, document });
     routes
+        .merge(beside.with_state(()))
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(replica.clone(), envelope))
@@ -55,6 +57,9 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Arc<Replica>> {
         .routes(routes!(config::replace_one::replace_server))
         .routes(routes!(config::add::add_servers))
         .route(config::remove::PATH, axum::routing::delete(config::remove::remove_server))
+        .routes(routes!(config::history::config_history))
+        .routes(routes!(config::history::config_revision))
+        .routes(routes!(config::roll_back::roll_back))
         .routes(routes!(cache::reset::reset_cache))
         .routes(routes!(servers::list::list_servers))
         .routes(routes!(sessions::list::list_sessions))
@@ -77,6 +82,7 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Arc<Replica>> {
         .routes(routes!(oauth::list::list_chains))
         .routes(routes!(oauth::refresh::refresh_chain))
         .routes(routes!(oauth::forget::forget_chain))
+        .routes(routes!(replicas::list::list_replicas))
         .routes(routes!(health::live::live))
         .routes(routes!(health::ready::ready))
         .routes(routes!(metrics::read::read_metrics))

@@ -40,6 +40,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             let call = CallTool {
                 name: tool.name.to_string(),
                 arguments: None,
+                meta: Vec::new(),
                 caller: Caller::local(Door::Library),
                 secrets: RequestSecrets::default(),
                 run_id: None,

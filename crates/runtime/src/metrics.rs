@@ -29,6 +29,7 @@ pub(crate) struct Metrics {
     oauth_unknown: Counter<u64>,
     oauth_unsaved: Counter<u64>,
     config_stale: Gauge<u64>,
+    resets: Counter<u64>,
 }
 
 /// The labels of one tool, made once.
@@ -80,6 +81,12 @@ impl Metrics {
                 .u64_gauge("caribou_config_stale")
                 .with_description("1 while the stored configuration cannot be used and the last good one is in force")
                 .build(),
+            resets: meter
+                .u64_counter("caribou_resets_heard")
+                .with_description(
+                    "Times something was superseded because another replica did so: global, or one server",
+                )
+                .build(),
         }
     }
 
@@ -130,6 +137,10 @@ impl Metrics {
 
     pub(crate) fn tokens_unsaved(&self, server: &ServerName) {
         self.oauth_unsaved.add(1, &[KeyValue::new("server", label(server))]);
+    }
+
+    pub(crate) fn reset_heard(&self, of: &'static str) {
+        self.resets.add(1, &[KeyValue::new("of", of)]);
     }
 
     pub(crate) fn config_stale(&self, stale: bool) {

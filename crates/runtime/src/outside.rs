@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 
+use caribou_core::credentials::CredentialKey;
+use caribou_core::ids::VolumeId;
 use caribou_core::launch::Allowlist;
 use caribou_ports::event_sink::EventSink;
 use caribou_ports::identity::Authenticator;
 use caribou_ports::interceptor::Interceptors;
+use caribou_ports::machine::Machine;
 use caribou_ports::mcp::Connector;
-use caribou_ports::store::{Audit, Connections, Promotions, TaskStore};
+use caribou_ports::peers::Peers;
+use caribou_ports::reset_signal::ResetSignal;
+use caribou_ports::store::{Audit, ClusterStore, Connections, Generations, Promotions, TaskStore};
 use caribou_ports::task_driver::TaskDriver;
 use caribou_ports::token_endpoint::TokenEndpoint;
 use caribou_ports::vault::Vault;
@@ -42,6 +47,32 @@ pub struct Outside {
     pub personal: Option<Personal>,
     /// What tasks are followed by; `None` = there are none.
     pub tasks: Option<DurableTasks>,
+    /// What this replica shares with others; `None` = it is alone.
+    pub cluster: Option<Cluster>,
+    /// What this machine does for the lives of replicas; `None` = children end with this process, and no sooner.
+    pub machine: Option<Arc<dyn Machine>>,
+}
+
+/// What a replica shares with the others of its cluster.
+#[derive(Clone)]
+pub struct Cluster {
+    /// Where it is on record which of them holds which session.
+    pub store: Arc<dyn ClusterStore>,
+    /// The way to them.
+    pub peers: Arc<dyn Peers>,
+    /// Tells the credentials of requests apart; the same on every replica.
+    pub credentials: CredentialKey,
+    /// The volume that the files of threads are on in this replica; `None` = all replicas share one.
+    pub volume: Option<VolumeId>,
+}
+
+/// Where it is on record under which generation everything is opened, and what tells of it sooner.
+#[derive(Clone)]
+pub struct Resets {
+    /// The record.
+    pub store: Arc<dyn Generations>,
+    /// What tells of it; `None` = the record is read every second.
+    pub signal: Option<Arc<dyn ResetSignal>>,
 }
 
 /// Where tasks are kept, who speaks to servers about them, and who is told.
@@ -85,6 +116,8 @@ impl<C: Connector> From<Arc<C>> for Outside {
             audit: None,
             personal: None,
             tasks: None,
+            cluster: None,
+            machine: None,
         }
     }
 }

@@ -11,6 +11,7 @@ use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, ActorStatus, Message,
 use crate::catalog::{CatalogActor, CatalogMessage};
 use crate::config::{ConfigurationActor, ConfigurationMessage};
 use crate::following::Following;
+use crate::membership::OwnLife;
 use crate::session::{Registry, RegistryMessage};
 
 /// The address of a role, whoever fills it at the moment.
@@ -66,7 +67,9 @@ pub(crate) struct Roles {
     pub(crate) registry: (Registry, Role<RegistryMessage>),
     pub(crate) catalog: (CatalogActor, Role<CatalogMessage>),
     pub(crate) configuration: Option<(ConfigurationActor, Role<ConfigurationMessage>)>,
-    /// Started by the first message to the root, when everything that tasks are followed by is in place.
+    /// Started by the first message to the root, when everything that acts under the lease is in place.
+    pub(crate) life: Option<OwnLife>,
+    /// Started after it.
     pub(crate) following: Option<Following>,
 }
 
@@ -88,8 +91,10 @@ impl Actor for Root {
     }
 
     async fn handle(&self, myself: ActorRef<()>, (): (), roles: &mut Roles) -> Result<(), ActorProcessingErr> {
+        if let Some(life) = &roles.life {
+            start(&life.keeper, &myself).await?;
+        }
         if let Some(following) = &roles.following {
-            start(&following.keeper, &myself).await?;
             start(&(following.group.clone(), following.poller.role().clone()), &myself).await?;
             for (group, notifier) in &following.notifiers {
                 start(&(group.clone(), notifier.role().clone()), &myself).await?;
@@ -114,10 +119,12 @@ impl Actor for Root {
             && configuration.1.is(failed.get_id())
         {
             start(configuration, &myself).await?;
+        } else if let Some(life) = &roles.life
+            && life.keeper.1.is(failed.get_id())
+        {
+            start(&life.keeper, &myself).await?;
         } else if let Some(following) = &roles.following {
-            if following.keeper.1.is(failed.get_id()) {
-                start(&following.keeper, &myself).await?;
-            } else if following.poller.role().is(failed.get_id()) {
+            if following.poller.role().is(failed.get_id()) {
                 start(&(following.group.clone(), following.poller.role().clone()), &myself).await?;
             } else {
                 for (group, notifier) in &following.notifiers {

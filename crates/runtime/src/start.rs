@@ -16,17 +16,20 @@ use crate::audit::AuditLog;
 use crate::catalog::{Catalog, CatalogActor, DirtyLists, Published};
 use crate::config::{Configuration, ConfigurationActor, ConfigurationDesk, ConfigurationMessage, Configured, InForce};
 use crate::error::VerbError;
+use crate::exchange::CallBook;
 use crate::following::Following;
 use crate::gate::Gate;
 use crate::interception::Interception;
+use crate::membership::OwnLife;
 use crate::metrics::Metrics;
 use crate::oauth::Chains;
 use crate::options::Options;
-use crate::outside::Outside;
+use crate::outside::{Cluster, Outside};
 use crate::personal::Users;
 use crate::promotions::PromotionsInMemory;
+use crate::reset::Seen;
 use crate::roles::{Role, Roles, Root};
-use crate::session::{Directory, EpochBook, Oddities, Registry, RegistryMessage, Router};
+use crate::session::{Directory, EpochBook, Homes, Oddities, Registry, RegistryMessage, Router};
 use crate::tasks::{Frozen, TaskRoad};
 
 /// A key that no other life of any replica has.
@@ -46,14 +49,43 @@ fn in_force(servers: Vec<ServerEntry>, interceptors: Vec<InterceptorEntry>) -> I
 }
 
 /// The way from a key to a session, with nobody yet to open any.
-fn router(options: &Options) -> Result<Router, VerbError> {
+fn router(options: &Options, cluster: Option<&Cluster>, homes: Homes) -> Result<Router, VerbError> {
     Ok(Router {
         directory: Directory::default(),
         registry: Role::vacant(),
         book: Arc::new(Mutex::new(EpochBook::new(bounds::MAX_REMEMBERED_EPOCHS))),
-        credentials: credential_key()?,
+        credentials: cluster.map_or_else(credential_key, |cluster| Ok(cluster.credentials.clone()))?,
+        homes,
         options: options.clone(),
     })
+}
+
+/// Who keeps the sessions.
+fn registry(
+    options: &Options,
+    outside: &Outside,
+    (router, chains, in_force): (&Router, &Chains, &InForce),
+    dirty: &Arc<DirtyLists>,
+    metrics: &Arc<Metrics>,
+) -> Registry {
+    Registry {
+        options: options.clone(),
+        outside: outside.clone(),
+        homes: router.homes.clone(),
+        chains: chains.clone(),
+        directory: router.directory.clone(),
+        book: router.book.clone(),
+        in_force: in_force.clone(),
+        dirty: dirty.clone(),
+        oddities: Oddities::new(metrics.clone()),
+        metrics: metrics.clone(),
+    }
+}
+
+/// The callers' side of the configuration, with what is heard of other replicas; `None` = none is followed.
+fn desk(boot: &BootId, outside: &Outside, life: Option<&OwnLife>, metrics: &Arc<Metrics>) -> Option<ConfigurationDesk> {
+    let seen = Seen::of(boot, outside, life);
+    outside.configuration.as_ref().map(|followed| ConfigurationDesk::new(followed, seen, metrics.clone()))
 }
 
 /// The two sides of the catalogue: who asks it, and who keeps it.
@@ -82,9 +114,12 @@ fn configuration_actor(
     (configuration, desk): (Configuration, ConfigurationDesk),
     (in_force, router, catalog, chains): (InForce, Router, Catalog, Chains),
     frozen: Option<Frozen>,
+    metrics: Arc<Metrics>,
 ) -> (ConfigurationActor, Role<ConfigurationMessage>) {
-    let (stale, pending) = (desk.stale, desk.pending);
-    (ConfigurationActor { configuration, in_force, router, catalog, chains, stale, frozen, pending }, desk.role)
+    let ConfigurationDesk { stale, pending, seen, role, .. } = desk;
+    let actor =
+        ConfigurationActor { configuration, in_force, router, catalog, chains, stale, frozen, pending, seen, metrics };
+    (actor, role)
 }
 
 /// Starts the roles; ending what this answers with ends them all.
@@ -111,12 +146,18 @@ pub struct Runtime {
     pub(crate) users: Option<Arc<Users>>,
     /// What tasks are followed by; `None` = there are none.
     pub(crate) tasks: Option<Arc<TaskRoad>>,
+    /// This life among the others; `None` = nothing is shared with anybody.
+    pub(crate) life: Option<OwnLife>,
     /// Who follows them.
     pub(crate) following: Option<Following>,
     /// The access tokens of servers.
     pub(crate) chains: Chains,
     /// Calls in flight: taken before anything is sent anywhere, since mailboxes have no bound of their own.
     pub(crate) calls: Arc<Semaphore>,
+    /// What is in force.
+    pub(crate) in_force: InForce,
+    /// The calls that other replicas made here.
+    pub(crate) exchanges: CallBook,
     root: ActorRef<()>,
 }
 
@@ -146,45 +187,43 @@ impl Runtime {
         let dirty = Arc::new(DirtyLists::default());
         let followed = outside.configuration.as_ref().map(|configuration| &configuration.document.interceptors);
         let in_force = in_force(servers, followed.unwrap_or(&options.interceptors).clone());
-        let router = router(&options)?;
+        let life = OwnLife::of(&boot, &outside, options.cluster);
+        let homes = Homes::new(boot.clone(), &outside, life.as_ref().map(|life| &life.membership));
+        let router = router(&options, outside.cluster.as_ref(), homes)?;
         let chains = Chains::new(&outside, boot.clone(), metrics.clone());
-        let registry = Registry {
-            options: options.clone(),
-            outside: outside.clone(),
-            chains: chains.clone(),
-            directory: router.directory.clone(),
-            book: router.book.clone(),
-            in_force: in_force.clone(),
-            dirty: dirty.clone(),
-            oddities: Oddities::new(metrics.clone()),
-            metrics: metrics.clone(),
-        };
-        let configuration =
-            outside.configuration.as_ref().map(|configuration| ConfigurationDesk::new(configuration, metrics.clone()));
+        let registry = registry(&options, &outside, (&router, &chains, &in_force), &dirty, &metrics);
+        let configuration = desk(&boot, &outside, life.as_ref(), &metrics);
         let interception = Interception { makers: outside.interceptors.clone(), in_force: in_force.clone() };
         let (catalog, catalog_actor) = catalog(&options, dirty, configuration.clone(), router.clone(), interception);
         let frozen = outside.tasks.is_some().then(|| Frozen::of(&in_force.entries(), &in_force.get().interceptors));
         let around = (in_force.clone(), router.clone(), catalog.clone(), chains.clone());
         let followed = outside.configuration.zip(configuration.clone());
-        let configuration_actor = followed.map(|followed| configuration_actor(followed, around, frozen.clone()));
+        let configuration_actor =
+            followed.map(|followed| configuration_actor(followed, around, frozen.clone(), metrics.clone()));
         let (personal, folders) = (outside.personal, outside.folders);
         let tasks = outside.tasks.map(|tasks| {
             let around = (router.clone(), options.clone(), in_force.clone());
             Arc::new(TaskRoad::new(boot.clone(), tasks, frozen.unwrap_or_default(), around, outside.interceptors))
         });
-        let following = tasks.as_ref().map(|tasks| Following::new(tasks, options.cluster, &meter));
+        let life = life.map(|life| life.under(tasks.as_ref().map(|tasks| tasks.configurations()).unwrap_or_default()));
+        let following =
+            tasks.as_ref().zip(life.as_ref()).map(|(tasks, life)| Following::new(tasks, &life.membership, &meter));
         let roles = Roles {
             registry: (registry, router.registry.clone()),
             catalog: (catalog_actor.clone(), catalog.role.clone()),
             configuration: configuration_actor,
+            life: life.clone(),
             following: following.clone(),
         };
-        let root = root(roles).await?;
+        let root = Box::pin(root(roles)).await?;
         chains.live_under(root.get_cell());
         let users = personal.map(|personal| Users::new(personal, catalog_actor, &catalog, chains.clone(), &root));
         tasks.iter().zip(&users).for_each(|(tasks, users)| tasks.serve(users));
-        // From now on tasks are followed.
+        // From now on the lease is kept, and tasks are followed.
         let _ = root.cast(());
+        if let Some(life) = &life {
+            life.begun().await;
+        }
         Ok(Self {
             boot,
             catalog,
@@ -197,9 +236,12 @@ impl Runtime {
             audit: AuditLog::open(outside.audit, &options.audit, &meter),
             users,
             tasks,
+            life,
             following,
             calls: Arc::new(Semaphore::new(options.max_calls)),
             chains,
+            in_force,
+            exchanges: CallBook::default(),
             options,
             root,
         })
@@ -228,6 +270,9 @@ impl Runtime {
             tracing::warn!("some sessions did not close in time");
         }
         self.chains.stop().await;
+        if let Some(seen) = self.configuration.as_ref().and_then(|desk| desk.seen.as_ref()) {
+            seen.told().await;
+        }
         self.root.stop(None);
         // Last: until now somebody may have ended.
         self.audit.stop().await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caribou_core::bounds;
-use caribou_ports::store::{TaskStore, Wake};
+use caribou_ports::store::{Wake, Wakeups};
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
@@ -22,7 +22,7 @@ impl Drop for OnDrop {
 
 /// Hands every hint to `tell`, until it answers that nobody wants them any more. Whenever a listener begins, anything
 /// may have been told before. What cannot be heard is found by timers.
-pub(crate) async fn listen(store: Arc<dyn TaskStore>, tell: impl Fn(Wake) -> bool) {
+pub(crate) async fn listen(store: Arc<dyn Wakeups>, tell: impl Fn(Wake) -> bool) {
     let mut wait = FIRST_WAIT;
     loop {
         if let Ok(mut listening) = store.listen().await {

@@ -30,8 +30,12 @@ impl Default for Hints {
 }
 
 impl Hints {
-    /// Whether this hint is to be told, or was told a moment ago.
+    /// Whether this hint is to be told, or was told a moment ago. That of a chain always is: a repeat is another chain's,
+    /// and its waiters look at their own row alone.
     pub(crate) fn is_news(&self, wake: Wake, now: Instant) -> bool {
+        if wake == Wake::Chain {
+            return true;
+        }
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let is_repeat = last.get(&wake).is_some_and(|last| now.duration_since(*last) < AT_MOST_EVERY);
         if !is_repeat {
@@ -77,6 +81,7 @@ mod tests {
         assert!(hints.is_news(Wake::Delivery, start));
         assert!(!hints.is_news(Wake::Delivery, start + AT_MOST_EVERY / 2));
         assert!(hints.is_news(Wake::Everything, start), "each kind on its own");
+        assert!(hints.is_news(Wake::Chain, start) && hints.is_news(Wake::Chain, start), "another chain's");
         assert!(hints.is_news(Wake::Delivery, start + AT_MOST_EVERY));
     }
 

@@ -23,7 +23,7 @@ macro_rules! migrations {
 }
 
 /// All steps in their order.
-pub(crate) static MIGRATIONS: [Migration; 11] = migrations! {
+pub(crate) static MIGRATIONS: [Migration; 15] = migrations! {
     1 "0001_create_replica"
     2 "0002_create_promotion"
     3 "0003_create_api_key"
@@ -35,6 +35,10 @@ pub(crate) static MIGRATIONS: [Migration; 11] = migrations! {
     9 "0009_add_pin"
     10 "0010_create_oauth_chain"
     11 "0011_create_session"
+    12 "0012_add_membership"
+    13 "0013_create_generation"
+    14 "0014_create_client_session"
+    15 "0015_create_thread_volume"
 };
 
 #[cfg(test)]

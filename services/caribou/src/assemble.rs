@@ -19,20 +19,24 @@ use caribou_identity::{ApiKeyCallers, JwtCallers};
 use caribou_interceptors::Registry;
 use caribou_mcp::{UpstreamOptions, Upstreams};
 use caribou_oauth::TokenEndpoints;
-use caribou_ports::config_source::ConfigSource as _;
 use caribou_ports::identity::Authenticator;
+use caribou_ports::machine::Machine;
 use caribou_ports::store::{self, Audit, Promotions, Replicas as _};
 use caribou_rest::RestOptions;
 use caribou_runtime::{Configuration, Outside, Runtime};
-use caribou_store::SqlStore;
+use caribou_store::{Location, SqlStore};
 use caribou_workspace::{ConfigFile, FoldersBelow, FoundText, Lookup};
+use tokio_util::sync::CancellationToken;
 
 use crate::alone;
+use crate::cluster::PeerStanding;
 use crate::credentials;
+use crate::followed;
 use crate::guard::{Guard, GuardOptions};
+use crate::machine::{LifeLock, ThisMachine};
 use crate::settings::{AuthMode, Loaded, Settings};
 use crate::telemetry::Metrics;
-use crate::{tasks, tls};
+use crate::{mcp_endpoint, tasks, tls};
 
 /// One replica of this process.
 pub(crate) struct Replica {
@@ -44,8 +48,14 @@ pub(crate) struct Replica {
     store: Option<SqlStore>,
     /// Held to the end: proves to the next process that this one is gone.
     _lock: Option<File>,
+    /// The same for replicas that share a database: proves to the others that this life is over.
+    life_lock: Option<LifeLock>,
     /// Set as soon as the end begins, so that balancers look elsewhere.
     pub(crate) stopping: Arc<AtomicBool>,
+    /// Cancelled once its doors close: what stands open ends.
+    pub(crate) closing: CancellationToken,
+    /// How long it may hand over its sessions.
+    pub(crate) drain: Duration,
 }
 
 /// The settings, or one error that holds everything that is wrong with them.
@@ -82,16 +92,17 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The servers that the settings lead to, with the file to follow and to change. A file that is searched for and not there may come later, by hand or by the first change.
+/// The servers that the settings lead to, with the document to follow and to change. A file that is searched for and not there may come later, by hand or by the first change.
 ///
 /// # Errors
 /// When the file was named and does not exist, or it cannot be read, or cannot be used at all.
-pub(crate) async fn follow_servers(settings: &Settings) -> anyhow::Result<Configuration> {
+pub(crate) async fn follow_servers(settings: &Settings, store: Option<&SqlStore>) -> anyhow::Result<Configuration> {
     let cwd = std::env::current_dir().context("the working directory is gone")?;
     let named = settings.extensions_config_path.as_deref();
     caribou_workspace::find(&Lookup { argument: named, env: &variable, cwd: &cwd })?;
-    let file = ConfigFile::new(named.map(Into::into), Arc::new(variable), cwd);
-    let document = match file.load().await? {
+    let file = ConfigFile::new(named.map(Into::into), Arc::new(variable), cwd.clone());
+    let followed = followed::follow(settings, file, (store, &cwd, Arc::new(variable))).await?;
+    let document = match followed.text {
         Some(text) => understand(settings, &Source { file: &text.file, text: &text.text })
             .map_err(|problems| refused("the servers' configuration cannot be used", &problems))?,
         None => {
@@ -100,12 +111,13 @@ pub(crate) async fn follow_servers(settings: &Settings) -> anyhow::Result<Config
         }
     };
     Ok(Configuration {
-        file: file.place(),
-        source: Arc::new(file),
+        file: followed.file,
+        source: followed.source,
         variables: Arc::new(variable),
         document,
         allowlist: Allowlist::from_env(&variable),
         unsupported: settings.interceptors.unsupported.into(),
+        resets: followed::resets(settings, store)?,
     })
 }
 
@@ -162,9 +174,40 @@ async fn authenticator(
 }
 
 /// This life of this replica, for the record.
-fn on_record(boot: &BootId) -> store::Replica {
+fn on_record(boot: &BootId, life_lock: Option<&LifeLock>, peers: Option<&PeerStanding>) -> store::Replica {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    store::Replica { boot: boot.clone(), host, version: env!("CARGO_PKG_VERSION").to_owned() }
+    let alone = store::Replica::alone(boot.clone(), &host, env!("CARGO_PKG_VERSION"));
+    let replica = store::Replica { address: peers.map(|peers| peers.advertised.clone()), ..alone };
+    life_lock.map_or_else(|| replica.clone(), |lock| lock.told(replica.clone()))
+}
+
+/// Starts the guard. Where others may take over what this replica holds, children live under its lease only.
+fn guard(boot: &BootId, is_leased: bool, life_lock: Option<&LifeLock>) -> anyhow::Result<Arc<Guard>> {
+    let program = std::env::current_exe().context("the path of this program is unknown")?;
+    let lock = life_lock.map(LifeLock::again).transpose().context("there is no descriptor left")?;
+    let options = GuardOptions { is_leased, lock, ..GuardOptions::new(program, boot.clone()) };
+    Guard::start(options).context("the guard does not start")
+}
+
+/// The way to servers.
+///
+/// # Errors
+/// There is no HTTP client.
+fn upstreams(
+    settings: &Settings,
+    boot: &BootId,
+    way_out: &WayOut,
+    guard: Arc<Guard>,
+) -> anyhow::Result<Arc<Upstreams>> {
+    let options = UpstreamOptions {
+        inherit_env: settings.stdio.inherit_env.clone(),
+        child_grace: Duration::from_secs_f64(settings.stdio.grace_seconds),
+        era_probe: Duration::from_secs_f64(settings.protocol.probe_seconds),
+        way_out: way_out.clone(),
+        allowed_networks: settings.network.allowed(),
+        ..UpstreamOptions::new(boot.clone())
+    };
+    Ok(Upstreams::new(options, guard)?)
 }
 
 impl Replica {
@@ -177,30 +220,26 @@ impl Replica {
         settings: &Settings,
         configuration: Configuration,
         store: Option<SqlStore>,
+        peers: Option<&PeerStanding>,
     ) -> anyhow::Result<Self> {
         let boot = BootId::new(uuid::Uuid::now_v7().to_string());
-        let program = std::env::current_exe().context("the path of this program is unknown")?;
-        let guard = Guard::start(GuardOptions { program, boot: boot.clone() }).context("the guard does not start")?;
+        let is_leased = store.is_some() && matches!(settings.database_location(), Location::Postgres(_));
+        let life_lock = is_leased.then(|| LifeLock::if_possible(&settings.data_dir, &boot)).flatten();
+        let guard = guard(&boot, is_leased, life_lock.as_ref())?;
         let way_out = tls::way_out(&settings.network)?;
-        let upstreams = Upstreams::new(
-            UpstreamOptions {
-                inherit_env: settings.stdio.inherit_env.clone(),
-                child_grace: Duration::from_secs_f64(settings.stdio.grace_seconds),
-                era_probe: Duration::from_secs_f64(settings.protocol.probe_seconds),
-                way_out: way_out.clone(),
-                allowed_networks: settings.network.allowed(),
-                ..UpstreamOptions::new(boot.clone())
-            },
-            guard.clone(),
-        )?;
+        let upstreams = upstreams(settings, &boot, &way_out, guard.clone())?;
         let guarded = caribou_egress::Guard::new(settings.network.allowed());
         let root = std::path::absolute(settings.threads.root(&settings.data_dir))?;
         let folders = FoldersBelow::new(root, settings.threads.virtual_prefix.clone());
         let mut lock = None;
         if let Some(store) = &store {
             lock = alone::take_over(store, &settings.database_location()).await?;
-            store.begin(on_record(&boot)).await?;
+            store.begin(on_record(&boot, life_lock.as_ref(), peers)).await?;
         }
+        let cluster = match peers.zip(store.as_ref()) {
+            Some((peers, store)) => Some(peers.cluster(&boot, store, settings).await?),
+            None => None,
+        };
         let promotions = store.clone().map(|store| Arc::new(store) as Arc<dyn Promotions>);
         let authenticator = authenticator(settings, store.as_ref(), &way_out).await?;
         let audit = store.clone().filter(|_| settings.audit.enabled).map(|store| Arc::new(store) as Arc<dyn Audit>);
@@ -218,9 +257,13 @@ impl Replica {
             oauth_chains,
             interceptors: Some(Arc::new(interceptors(settings, &way_out)?)),
             personal,
+            cluster,
             tasks: tasks::durable(settings, store.as_ref(), &way_out)?,
+            machine: is_leased.then(|| Arc::new(ThisMachine::guarded_by(guard.clone())) as Arc<dyn Machine>),
             ..Outside::from(upstreams)
         };
+        #[cfg(feature = "faults")]
+        let outside = crate::faults::between(outside)?;
         if let (_, Some(why)) = settings.guardrails.rule() {
             let verdict = if settings.guardrails.fail_closed { "every call is denied" } else { "no call is judged" };
             tracing::warn!("{verdict}: {why}");
@@ -229,17 +272,33 @@ impl Replica {
         if settings.catalog.discover_at_start {
             runtime.discover_in_background();
         }
-        Ok(Self { runtime, guard, store, _lock: lock, stopping: Arc::default() })
+        Ok(Self {
+            runtime,
+            guard,
+            store,
+            _lock: lock,
+            life_lock,
+            stopping: Arc::default(),
+            closing: CancellationToken::new(),
+            drain: settings.shutdown.drain(),
+        })
     }
 
     /// The routes over this replica's verbs.
     pub(crate) fn router(&self, settings: &Settings, metrics: Metrics) -> Router {
-        let stopping = self.stopping.clone();
+        let (stopping, runtime) = (self.stopping.clone(), self.runtime.clone());
+        let ready = move || match runtime.unready() {
+            Some(why) => Err(why.to_owned()),
+            None if stopping.load(Ordering::Relaxed) => Err("stopping".to_owned()),
+            None => Ok(()),
+        };
         let options = RestOptions {
             metrics: Arc::new(move || metrics.render()),
             max_body_bytes: settings.rest.max_body_bytes,
             allowed_hosts: settings.rest.allowed_hosts.clone(),
-            ready: Arc::new(move || if stopping.load(Ordering::Relaxed) { Err("stopping".to_owned()) } else { Ok(()) }),
+            ready: Arc::new(ready),
+            beside: mcp_endpoint::routes(settings, &self.runtime, self.store.as_ref(), self.closing.clone()),
+            challenge_more: mcp_endpoint::challenge_more(settings),
             ..RestOptions::default()
         };
         caribou_rest::router(self.runtime.clone(), options)
@@ -247,8 +306,9 @@ impl Replica {
 
     /// What the gRPC side is told.
     pub(crate) fn grpc_options(&self) -> GrpcOptions {
-        let stopping = self.stopping.clone();
-        GrpcOptions { ready: Arc::new(move || !stopping.load(Ordering::Relaxed)), ..GrpcOptions::default() }
+        let (stopping, runtime) = (self.stopping.clone(), self.runtime.clone());
+        let ready = move || runtime.unready().is_none() && !stopping.load(Ordering::Relaxed);
+        GrpcOptions { ready: Arc::new(ready), ..GrpcOptions::default() }
     }
 
     /// Closes every session, then lets the guard go. Resolves when no child is left, and that is on record.
@@ -257,8 +317,9 @@ impl Replica {
         self.runtime.stop().await;
         self.guard.stop().await;
         let Some(store) = self.store else { return };
-        if let Err(error) = store.end(boot).await {
-            tracing::warn!("the end of this replica is not on record: {error}");
+        match store.end(boot).await {
+            Ok(()) => self.life_lock.into_iter().for_each(LifeLock::remove),
+            Err(error) => tracing::warn!("the end of this replica is not on record: {error}"),
         }
         store.close().await;
     }

@@ -10,6 +10,7 @@ use anyhow::bail;
 use caribou_core::config::{Document, OAuthGrant};
 use caribou_core::launch::Allowlist;
 use caribou_oauth::{CREDENTIALS_KEY, Cipher, KeyRing, key_file};
+use caribou_ports::store::Wakeups;
 use caribou_runtime::{ChainTimes, Personal, StoredChains};
 use caribou_store::{Location, SqlStore};
 
@@ -74,7 +75,8 @@ pub(crate) async fn oauth_chains(
         return Ok(None);
     };
     let vault = Arc::new(Cipher::new(ring));
-    Ok(Some(StoredChains { store: Arc::new(store.clone()), vault, times: ChainTimes::default() }))
+    let wakeups = Some(Arc::new(store.clone()) as Arc<dyn Wakeups>);
+    Ok(Some(StoredChains { store: Arc::new(store.clone()), vault, wakeups, times: ChainTimes::default() }))
 }
 
 /// What keeps personal connections; `None` = nothing does.

@@ -5,15 +5,23 @@
 
 mod alone;
 mod assemble;
+mod cluster;
 mod commands;
 mod credentials;
 mod demo;
 mod doors;
 mod entry;
+#[cfg(feature = "faults")]
+mod faults;
+mod followed;
 mod lifecycle;
+mod machine;
+mod mcp_endpoint;
+mod start_gate;
 mod tasks;
 mod telemetry;
 mod tls;
+mod volume;
 
 pub mod guard;
 pub mod settings;

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the lint knows test functions, not the helpers beside them")]
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, pipe};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -38,7 +39,23 @@ struct Server {
 
 fn start_guard() -> Arc<Guard> {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_caribou"));
-    Guard::start(GuardOptions { program, boot: BootId::new(uuid::Uuid::new_v4().to_string()) }).unwrap()
+    Guard::start(GuardOptions::new(program, boot())).unwrap()
+}
+
+/// A guard whose children live only as long as it is told.
+fn start_leased_guard(lock: Option<File>) -> Arc<Guard> {
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_caribou"));
+    Guard::start(GuardOptions { is_leased: true, lock, ..GuardOptions::new(program, boot()) }).unwrap()
+}
+
+fn boot() -> BootId {
+    BootId::new(uuid::Uuid::new_v4().to_string())
+}
+
+/// For how long this machine is up, as the guard counts it.
+fn uptime() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap())
 }
 
 async fn launch(guard: &Guard, argv: &[&str], cwd: Option<&str>) -> Result<Server, SpawnError> {
@@ -274,6 +291,97 @@ async fn a_killed_guard_loses_its_children_and_is_replaced() {
     assert_eq!(next.exit().await, Exit::Code(5));
     assert_ne!(guard_pid(&guard), killed);
     guard.stop().await;
+}
+
+/// What children may outlive their trust by: one tick of the guard, and a kill, on a loaded machine.
+const LATE: Duration = Duration::from_millis(500);
+
+#[tokio::test]
+async fn children_end_with_the_trust_that_the_guard_was_told_and_start_again_under_a_new_one() {
+    // Invariant L1; durability.md 2.2, guard.
+    let guard = start_leased_guard(None);
+    let refused = launch(&guard, &["sh"], None).await.map(|_| ()).unwrap_err();
+    assert!(matches!(&refused, SpawnError::HostUnavailable(why) if why.contains("trusted")), "{refused}");
+    guard.trust_until(uptime() + PATIENCE);
+    let mut servers = [sh(&guard, STUBBORN).await, sh(&guard, ESCAPES).await];
+    let pids: Vec<Pid> = servers.iter_mut().flat_map(|server| server.pids(2)).collect();
+    let until = uptime() + PROMISE;
+    guard.trust_until(until);
+    for server in &mut servers {
+        assert!(matches!(server.exit().await, Exit::Signal(9)));
+    }
+    assert!(uptime() >= until, "trust held until then");
+    eventually("everything to end", LATE, || !pids.iter().any(|pid| alive(*pid))).await;
+    assert!(uptime() < until + LATE, "{:?} late", uptime() - until);
+    assert!(matches!(launch(&guard, &["sh"], None).await, Err(SpawnError::HostUnavailable(_))));
+
+    guard.trust_until(uptime() + PATIENCE);
+    let mut next = sh(&guard, "exit 5").await;
+    assert_eq!(next.exit().await, Exit::Code(5));
+    guard.stop().await;
+}
+
+#[tokio::test]
+async fn the_next_guard_is_told_the_trust_of_the_moment_and_holds_the_lock_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lock");
+    let lock = File::create(&path).unwrap();
+    lock.try_lock().unwrap();
+    let guard = start_leased_guard(Some(lock));
+    guard.trust_until(uptime() + PATIENCE);
+    let killed = {
+        let mut server = sh(&guard, "exit 3").await;
+        assert_eq!(server.exit().await, Exit::Code(3));
+        guard_pid(&guard)
+    };
+    let is_held = || File::open(&path).unwrap().try_lock().is_err();
+    assert!(is_held());
+    kill_process(killed, Signal::KILL).unwrap();
+    eventually("another guard", PATIENCE, || guard.pid().is_some() && guard_pid(&guard) != killed).await;
+    let mut next = sh(&guard, "exit 5").await;
+    assert_eq!(next.exit().await, Exit::Code(5));
+    assert!(is_held());
+    guard.stop().await;
+    eventually("the lock to be free", PROMISE, || !is_held()).await;
+}
+
+#[tokio::test]
+async fn a_lock_is_held_while_anything_of_a_killed_client_is_left() {
+    // Durability.md 2.2, guard c.
+    let mut client = alone("client_with_a_lock");
+    let mut lines = BufReader::new(client.stdout.take().unwrap()).lines();
+    let line = lines.find_map(|line| line.unwrap().strip_prefix("LOCK ").map(str::to_owned)).unwrap();
+    let mut words = line.split(' ');
+    let path = PathBuf::from(words.next().unwrap());
+    let pids: Vec<Pid> = words.map(|pid| Pid::from_raw(pid.parse().unwrap()).unwrap()).collect();
+    assert_eq!(pids.len(), 4);
+    // A guard that stands still holds it as well.
+    kill_process(pids[3], Signal::STOP).unwrap();
+    client.kill().unwrap();
+    client.wait().unwrap();
+    let file = File::open(&path).unwrap();
+    assert!(file.try_lock().is_err(), "the guard and its children are left");
+    kill_process(pids[3], Signal::CONT).unwrap();
+    eventually("the lock to be free", PROMISE, || file.try_lock().is_ok()).await;
+    assert!(!pids[..3].iter().any(|pid| alive(*pid)), "the lock was free before the children were gone");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[tokio::test]
+#[ignore = "a process of its own, started by another test"]
+async fn client_with_a_lock() {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(boot().to_string());
+    let lock = File::create_new(&path).unwrap();
+    lock.try_lock().unwrap();
+    let guard = start_leased_guard(Some(lock));
+    guard.trust_until(Duration::MAX);
+    let mut servers = [sh(&guard, STUBBORN).await, sh(&guard, "echo $$; read line").await];
+    let mut pids = servers[0].pids(2);
+    pids.extend(servers[1].pids(1));
+    pids.push(guard_pid(&guard));
+    let words: Vec<String> = pids.iter().map(|pid| pid.as_raw_nonzero().to_string()).collect();
+    println!("\nLOCK {} {}", path.display(), words.join(" "));
+    let _ = timeout(PATIENCE, std::future::pending::<()>()).await;
 }
 
 #[tokio::test]

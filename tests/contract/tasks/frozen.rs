@@ -2,6 +2,7 @@
 //! waits for the next start, and everything else is free to change.
 
 use caribou_tests::{Answer, HttpFake, Setup, eventually};
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::stand::{FAST, SOON, Stand, endless, mcp_tasks, running, says, script, with_toolset};
@@ -34,7 +35,7 @@ fn pending(answer: &Answer) -> Value {
 }
 
 /// A task server `s` whose tasks run until `file` is there, and an ordinary server `other`.
-async fn with_other(file: &std::path::Path) -> (Stand, HttpFake) {
+async fn with_other(file: &std::path::Path, source: &str) -> (Stand, HttpFake) {
     let ended = says("completed", json!({}));
     let status = json!([[{ "if_file": { "path": file, "steps": ended, "otherwise": running() } }]]);
     let (fake, other) = (
@@ -42,15 +43,19 @@ async fn with_other(file: &std::path::Path) -> (Stand, HttpFake) {
         HttpFake::start(json!({ "calls": { "t": ["default"] } })).await,
     );
     let setup = Setup::new().settings(&mcp_tasks(FAST)).server("other", other.entry());
+    let setup = setup.variable("CARIBOU_CONFIG_SOURCE", source);
     (Stand::before(fake, setup, json!({ "headers": { "X-Own": "first" } })).await, other)
 }
 
+#[rstest]
 #[tokio::test]
-async fn an_edit_of_a_task_server_waits_for_the_next_start_and_its_tasks_go_on_as_before() {
+async fn an_edit_of_a_task_server_waits_for_the_next_start_and_its_tasks_go_on_as_before(
+    #[values("file", "database")] source: &str,
+) {
     // Contract 6.12; architecture.md §10, changed task server.
     let folder = tempfile::tempdir().unwrap();
     let ready = folder.path().join("ready");
-    let (stand, _other) = with_other(&ready).await;
+    let (stand, _other) = with_other(&ready, source).await;
     let task = stand.submit().await;
     stand.until(&task, "working").await;
     let put = change(&stand, |servers| servers["s"]["headers"]["X-Own"] = json!("second")).await;
@@ -82,7 +87,7 @@ async fn a_task_server_that_is_switched_off_or_removed_is_asked_about_its_tasks_
     for is_removed in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let ready = folder.path().join("ready");
-        let (stand, _other) = with_other(&ready).await;
+        let (stand, _other) = with_other(&ready, "file").await;
         let (first, second) = (stand.submit().await, stand.submit().await);
         stand.until(&first, "working").await;
         let answer = if is_removed {
@@ -103,7 +108,7 @@ async fn a_task_server_that_is_switched_off_or_removed_is_asked_about_its_tasks_
 async fn presentation_other_servers_and_skills_are_free_to_change() {
     // Contract 6.12, what the snapshot leaves out.
     let folder = tempfile::tempdir().unwrap();
-    let (stand, other) = with_other(&folder.path().join("never")).await;
+    let (stand, other) = with_other(&folder.path().join("never"), "file").await;
     let routing = json!({ "mode": "prefer", "priority": 3, "keywords": ["ice"] });
     let edits: [(&str, Edit); 6] = [
         ("description", Box::new(|servers| servers["s"]["description"] = json!("writes reports"))),
@@ -125,7 +130,7 @@ async fn presentation_other_servers_and_skills_are_free_to_change() {
 async fn a_server_that_becomes_a_task_server_is_one_from_the_next_start_on() {
     // Contract 6.12: only what was there at the start is followed.
     let folder = tempfile::tempdir().unwrap();
-    let (stand, _other) = with_other(&folder.path().join("never")).await;
+    let (stand, _other) = with_other(&folder.path().join("never"), "file").await;
     let new = HttpFake::start(endless()).await;
     let put = change(&stand, |servers| servers["new"] = with_toolset(new.entry())).await;
     assert_eq!(pending(&put), json!(["new"]), "{put:?}");
@@ -139,7 +144,7 @@ async fn a_server_that_becomes_a_task_server_is_one_from_the_next_start_on() {
 async fn an_edit_by_hand_counts_as_one_over_the_api() {
     // Contract 6.12: any later load.
     let folder = tempfile::tempdir().unwrap();
-    let (stand, _other) = with_other(&folder.path().join("never")).await;
+    let (stand, _other) = with_other(&folder.path().join("never"), "file").await;
     let file = stand.caribou.home().join("extensions_config.json");
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.replace("first", "second")).unwrap();
@@ -186,7 +191,7 @@ async fn interceptors_are_part_of_it_while_there_is_a_task_server_and_free_witho
 async fn after_a_restart_the_edit_holds_for_new_tasks() {
     // Contract 6.12, cleared at shutdown.
     let folder = tempfile::tempdir().unwrap();
-    let (stand, _other) = with_other(&folder.path().join("never")).await;
+    let (stand, _other) = with_other(&folder.path().join("never"), "file").await;
     change(&stand, |servers| servers["s"]["headers"]["X-Own"] = json!("second")).await;
     let (caribou, fake) = stand.parted();
     let (_, home) = caribou.stop().await;

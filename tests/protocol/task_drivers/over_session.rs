@@ -72,7 +72,7 @@ impl Upstream for OverSession {
         method: &'static str,
         params: Box<RawValue>,
     ) -> BoxFuture<'_, Result<Box<RawValue>, RemoteError>> {
-        let request = RawRequest { method, params, headers: Vec::new(), progress: None };
+        let request = RawRequest { method: method.into(), params, headers: Vec::new(), progress: None };
         Box::pin(async move { self.session.request(request).await.map_err(remote) })
     }
 

@@ -96,6 +96,11 @@ impl TokenFake {
         Self { url, desk, task }
     }
 
+    /// Its address. To whoever posts anything else there it is a receiver that answers 200.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// The field `oauth` of a client `c` with the secret `client-SECRET`, with these members changed.
     pub fn oauth(&self, changed: Value) -> Value {
         let client = json!({ "token_url": self.url, "client_id": "c", "client_secret": "client-SECRET" });

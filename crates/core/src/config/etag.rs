@@ -1,7 +1,8 @@
 //! The entity tag of the stored configuration, and the condition a writer may set (RFC 9110 §8.8.3, §13.1.1).
 //!
 //! Owns the form of the tag and when a condition holds; answering 409 is the caller's. A tag is strong: it is the
-//! sha256 of the stored bytes, so equal tags mean equal files. It tells nothing about the content (O3). A condition
+//! sha256 of the stored bytes, with the number of their revision where there is one, so equal tags mean equal
+//! documents. It tells nothing about the content (O3). A condition
 //! that is not understood holds for no document, so that a stale write never passes by mistake.
 
 use std::fmt;
@@ -16,6 +17,14 @@ impl ETag {
     /// The tag of these bytes.
     pub fn of(text: &[u8]) -> Self {
         Self(Sha256::digest(text).into())
+    }
+
+    /// The tag of these bytes as one revision of many: the same bytes have another one when they come again.
+    pub fn of_revision(number: i64, text: &[u8]) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(number.to_be_bytes());
+        hash.update(text);
+        Self(hash.finalize().into())
     }
 
     fn parse(quoted: &str) -> Option<Self> {
@@ -86,6 +95,8 @@ mod tests {
         assert_eq!(tag.to_string(), "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"");
         assert_eq!(IfMatch::parse(&tag.to_string()), IfMatch::OneOf(vec![tag]));
         assert_ne!(tag, ETag::of(b" "));
+        assert_eq!(ETag::of_revision(1, b"a"), ETag::of_revision(1, b"a"));
+        assert_ne!(ETag::of_revision(1, b"a"), ETag::of_revision(3, b"a"));
     }
 
     #[test]

@@ -42,6 +42,24 @@ impl CredentialKey {
     }
 }
 
+impl CredentialKey {
+    /// A mark on these texts in this order, which only who holds the key can make. Cut, so that nothing can be added to
+    /// what was marked; and never that of headers, which begin with a length.
+    pub fn mark(&self, texts: &[&str]) -> [u8; 16] {
+        let mut hash = Sha256::new();
+        hash.update(self.0);
+        hash.update([u8::MAX; 8]);
+        for text in texts {
+            hash.update((text.len() as u64).to_be_bytes());
+            hash.update(text);
+        }
+        let whole = hash.finalize();
+        let mut mark = [0; 16];
+        mark.copy_from_slice(&whole[..16]);
+        mark
+    }
+}
+
 impl fmt::Debug for CredentialKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("CredentialKey")
@@ -51,6 +69,16 @@ impl fmt::Debug for CredentialKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mark_is_of_its_key_and_of_each_text_in_its_place() {
+        let key = CredentialKey::new([1; 32]);
+        assert_eq!(key.mark(&["a", "b"]), key.mark(&["a", "b"]));
+        assert_ne!(key.mark(&["a", "b"]), CredentialKey::new([2; 32]).mark(&["a", "b"]));
+        for other in [&["ab"][..], &["b", "a"], &["a", "b", ""], &["", "ab"], &[]] {
+            assert_ne!(key.mark(&["a", "b"]), key.mark(other), "{other:?}");
+        }
+    }
 
     fn digest(key: u8, headers: &[(&str, &str)]) -> Option<CredentialDigest> {
         let headers: Vec<_> = headers.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value))).collect();

@@ -44,6 +44,9 @@ pub enum NotTaken {
     /// It takes nothing new.
     #[error("this replica is draining")]
     Draining,
+    /// Addresses are used again: whoever was asked is not here any more.
+    #[error("the request is meant for another life of a replica")]
+    WrongBoot,
 }
 
 /// Decides. The epoch at which the call is made; `None` = the session is claimed first.

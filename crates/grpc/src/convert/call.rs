@@ -28,6 +28,7 @@ pub(crate) fn into_call(
     Ok(CallTool {
         name: request.name,
         arguments: request.arguments.map(json).transpose()?,
+        meta: Vec::new(),
         caller,
         scope,
         secrets: RequestSecrets(secrets),

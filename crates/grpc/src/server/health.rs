@@ -6,7 +6,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use caribou_proto::v1::{task_service_server, tool_service_server};
+use caribou_proto::v1::{admin_service_server, task_service_server, tool_service_server};
 use futures::{Stream, stream};
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
@@ -28,7 +28,8 @@ pub(super) struct Readable {
 impl Readable {
     /// `None` when there is no such service.
     fn status_of(&self, service: &str) -> Option<ServingStatus> {
-        let ours = [tool_service_server::SERVICE_NAME, task_service_server::SERVICE_NAME];
+        let ours =
+            [tool_service_server::SERVICE_NAME, task_service_server::SERVICE_NAME, admin_service_server::SERVICE_NAME];
         let is_known = ["", health_server::SERVICE_NAME].contains(&service) || ours.contains(&service);
         is_known.then(|| self.now())
     }

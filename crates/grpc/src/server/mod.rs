@@ -1,5 +1,6 @@
-//! The services of the listener: tools, tasks, health, reflection.
+//! The services of the listener: tools, tasks, administration, health, reflection.
 
+mod admin;
 mod event_stream;
 mod follow;
 mod health;

@@ -1,7 +1,7 @@
 //! `grpc.reflection`, both revisions: tools such as grpcurl need no `.proto` files. Shows what is served and no more.
 
 use caribou_proto::FILE_DESCRIPTOR_SET;
-use caribou_proto::v1::{task_service_server, tool_service_server};
+use caribou_proto::v1::{admin_service_server, task_service_server, tool_service_server};
 use tonic::service::Routes;
 use tonic_health::pb::health_server;
 use tonic_reflection::server::Builder;
@@ -25,6 +25,7 @@ fn described() -> Builder<'static> {
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .with_service_name(tool_service_server::SERVICE_NAME)
         .with_service_name(task_service_server::SERVICE_NAME)
+        .with_service_name(admin_service_server::SERVICE_NAME)
         .with_service_name(health_server::SERVICE_NAME)
 }
 

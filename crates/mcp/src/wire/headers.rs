@@ -12,13 +12,13 @@ use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// The revision in use; must equal the body's (mcp.md §3.1).
-pub(crate) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The session of the legacy era (mcp.md §3.3).
-pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// Mirrors `method` (SEP-2243).
-pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+pub const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 /// Mirrors the name of what is asked for (SEP-2243).
-pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
+pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// Where a resumed event stream goes on (2025-03-26 to 2025-11-25).
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -41,6 +41,15 @@ pub(crate) fn mirrored(value: &str) -> HeaderValue {
     let encoded = format!("{SENTINEL_START}{}{SENTINEL_END}", BASE64_STANDARD.encode(value));
     // Base64 and its frame are visible ASCII: the conversion cannot fail.
     HeaderValue::from_str(&encoded).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+/// What a mirrored header says: the inverse of what senders do. `None` = it is no text, or its Base64 is broken.
+pub fn unmirrored(value: &HeaderValue) -> Option<String> {
+    let text = value.to_str().ok()?;
+    let Some(encoded) = text.strip_prefix(SENTINEL_START).and_then(|text| text.strip_suffix(SENTINEL_END)) else {
+        return Some(text.to_owned());
+    };
+    String::from_utf8(BASE64_STANDARD.decode(encoded).ok()?).ok()
 }
 
 fn needs_encoding(value: &str) -> bool {
@@ -149,6 +158,17 @@ mod tests {
         assert_eq!(mirrored(" padded "), "=?base64?IHBhZGRlZCA=?=");
         assert_eq!(mirrored("line1\nline2"), "=?base64?bGluZTEKbGluZTI=?=");
         assert_eq!(mirrored("=?base64?Zm9v?="), "=?base64?PT9iYXNlNjQ/Wm05dj89?=");
+    }
+
+    #[test]
+    fn what_was_mirrored_is_read_again_and_broken_base64_is_not() {
+        // mcp.md §3.1, encoding.
+        for value in ["us-west1", "gr\u{fc}n", " padded ", "=?base64?Zm9v?=", ""] {
+            assert_eq!(unmirrored(&mirrored(value)).as_deref(), Some(value));
+        }
+        for broken in ["=?base64?%%%?=", "=?base64?/w==?="] {
+            assert_eq!(unmirrored(&HeaderValue::from_static(broken)), None, "{broken}");
+        }
     }
 
     #[test]

@@ -13,13 +13,13 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::headers::mirrored;
+use super::headers::{mirrored, unmirrored};
 
 const ANNOTATION: &str = "x-mcp-header";
 
 /// One argument that is mirrored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MirroredParam {
+pub struct MirroredParam {
     /// Property names from the root of the arguments.
     path: Vec<String>,
     /// `Mcp-Param-…`.
@@ -28,7 +28,7 @@ pub(crate) struct MirroredParam {
 
 /// Why a tool must not be shown to callers over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BadAnnotation {
+pub enum BadAnnotation {
     /// The schema cannot be searched.
     #[error("its input schema holds `x-mcp-header` but cannot be read: {0}")]
     Unreadable(String),
@@ -50,7 +50,7 @@ pub(crate) enum BadAnnotation {
 ///
 /// # Errors
 /// An annotation breaks a rule: the tool must be left out of lists over HTTP.
-pub(crate) fn mirrored_params(tool: &RawValue) -> Result<Vec<MirroredParam>, BadAnnotation> {
+pub fn mirrored_params(tool: &RawValue) -> Result<Vec<MirroredParam>, BadAnnotation> {
     if !tool.get().contains(ANNOTATION) {
         return Ok(Vec::new());
     }
@@ -77,6 +77,37 @@ pub(crate) fn param_headers<'p>(
         let value = param.path.iter().try_fold(arguments?, |object, name| member(object, name))?;
         Some((param.header.clone(), header_value(value)?))
     })
+}
+
+impl MirroredParam {
+    /// The header that carries it.
+    pub fn header(&self) -> &HeaderName {
+        &self.header
+    }
+
+    /// Whether `sent` says what these raw arguments hold: for whoever receives a call (mcp.md §3.1). Numbers are
+    /// compared as such, and an argument that is absent or `null` has no header.
+    pub fn agrees(&self, arguments: Option<&RawValue>, sent: Option<&HeaderValue>) -> bool {
+        let value = arguments.and_then(|all| self.path.iter().try_fold(all, |object, name| member(object, name)));
+        let value = value.filter(|value| value.get() != "null");
+        match (value, sent) {
+            (None, None) => true,
+            (Some(value), Some(sent)) => match (unmirrored(sent), value.get().as_bytes().first()) {
+                (Some(sent), Some(b'"')) => {
+                    serde_json::from_str::<Cow<'_, str>>(value.get()).is_ok_and(|value| value == sent)
+                }
+                (Some(sent), Some(b't' | b'f')) => value.get() == sent,
+                (Some(sent), _) => match (value.get().parse::<f64>(), sent.parse::<f64>()) {
+                    (Ok(value), Ok(sent)) => value == sent,
+                    // What fits no header is the server's to judge.
+                    (Err(_), _) => true,
+                    (Ok(_), Err(_)) => false,
+                },
+                (None, _) => false,
+            },
+            _ => false,
+        }
+    }
 }
 
 /// An annotation and where it stands.
@@ -241,6 +272,20 @@ mod tests {
         let expected =
             [("mcp-param-region", "=?base64?c8O8ZA==?="), ("mcp-param-limit", "42.0"), ("mcp-param-dry", "true")];
         assert_eq!(headers, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+
+    #[test]
+    fn what_a_caller_mirrors_is_compared_by_value() {
+        // mcp.md §3.1: `42.0` = `42`; absent and null arguments have no header.
+        let params = of(REGION).unwrap();
+        let agrees = |index: usize, arguments: &str, sent: Option<&'static str>| {
+            let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
+            params[index].agrees(Some(&arguments), sent.map(HeaderValue::from_static).as_ref())
+        };
+        assert!(agrees(0, r#"{"region":"s\u00fcd"}"#, Some("=?base64?c8O8ZA==?=")));
+        assert!(agrees(1, r#"{"limit":42.0}"#, Some("42")) && !agrees(1, r#"{"limit":42}"#, Some("43")));
+        assert!(agrees(0, "{}", None) && agrees(0, r#"{"region":null}"#, None));
+        assert!(!agrees(0, "{}", Some("x")) && !agrees(0, r#"{"region":"x"}"#, None));
     }
 
     #[test]

@@ -51,6 +51,11 @@ impl Key {
         Zeroizing::new(URL_SAFE.encode(&self.0[..]))
     }
 
+    /// A key for something else than encryption, made of this one. Tells nothing about it.
+    pub fn derive(&self, purpose: &str) -> [u8; 32] {
+        derived_key(&self.0[..], purpose)
+    }
+
     /// What an envelope names it by. Tells nothing about the key; two keys may share one.
     pub(super) fn id(&self) -> [u8; 4] {
         self.derived(ID_INFO)
@@ -68,6 +73,15 @@ impl Key {
             .expect("HKDF-SHA256 expands to 255 times 32 bytes, far more than any N here");
         derived
     }
+}
+
+/// A key for `purpose`, made of a secret that has enough to guess in it (HKDF-SHA256). Tells nothing about it.
+pub fn derived_key(secret: &[u8], purpose: &str) -> [u8; 32] {
+    let mut derived = [0; 32];
+    Hkdf::<Sha256>::new(None, secret)
+        .expand_multi_info(&[b"caribou derived v1 ", purpose.as_bytes()], &mut derived)
+        .expect("HKDF-SHA256 expands to 255 times 32 bytes");
+    derived
 }
 
 impl fmt::Debug for Key {
@@ -102,6 +116,9 @@ mod tests {
         assert_eq!(format!("{key:?}"), "Key(***)");
         assert_ne!(key.of_table("a"), key.of_table("b"));
         assert_ne!(key.id()[..], key.of_table("a")[..4]);
+        assert_ne!(key.derive("a"), *key.of_table("a"));
+        assert_ne!(key.derive("a"), key.derive("b"));
+        assert_eq!(key.derive("a"), derived_key(&[7; 32], "a"));
         assert_ne!(key.id(), Key(Zeroizing::new([8; 32])).id());
     }
 }

@@ -11,6 +11,6 @@ mod key_file;
 mod ring;
 
 pub use cipher::Cipher;
-pub use key::Key;
+pub use key::{Key, derived_key};
 pub use key_file::{KeyFileError, key_file};
 pub use ring::{BadKey, CREDENTIALS_KEY, CREDENTIALS_KEY_ALIAS, KeyRing};

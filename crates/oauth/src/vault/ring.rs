@@ -60,6 +60,11 @@ impl KeyRing {
         Ok(keys.next().map(|first| Self { first, others: keys.collect() }))
     }
 
+    /// A key for something else than encryption, made of the first one: the same wherever the ring is.
+    pub fn derive(&self, purpose: &str) -> [u8; 32] {
+        self.first.derive(purpose)
+    }
+
     /// The one that encrypts.
     pub(super) fn first(&self) -> &Key {
         &self.first

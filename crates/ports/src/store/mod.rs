@@ -5,8 +5,11 @@
 
 mod api_keys;
 mod audit;
+mod client_sessions;
+mod config_revisions;
 mod connections;
 mod error;
+mod generations;
 mod notifications;
 mod oauth_chains;
 mod promotions;
@@ -15,12 +18,16 @@ mod sessions;
 mod task_rows;
 mod task_store;
 mod tasks;
+mod thread_volumes;
 mod wakeups;
 
 pub use api_keys::{ApiKey, ApiKeys, StoredApiKey};
 pub use audit::{Audit, AuditFilter, AuditRow, Party, StoredAuditRow};
+pub use client_sessions::{ClientSession, ClientSessions};
+pub use config_revisions::{ConfigRevisions, NextRevision, Revise, Revised, Revising, RevisionHead, StoredRevision};
 pub use connections::{Connections, Expected, Put, StoredConnection};
 pub use error::StoreError;
+pub use generations::{Confirmed, Generations};
 pub use notifications::{
     ClaimDeliveries, ClaimedDelivery, DeadLetter, DeliveryClaim, Notifications, Redelivered, Reserved, StoredEvent,
 };
@@ -32,9 +39,10 @@ pub use promotions::Promotions;
 pub use replicas::{Renewal, Renewed, Replica, Replicas, StoredReplica};
 pub use sessions::{Sessions, StoredSession, TakeSession, Taken};
 pub use task_rows::{PageKey, StoredTask, TaskFilter};
-pub use task_store::TaskStore;
+pub use task_store::{ClusterStore, TaskStore};
 pub use tasks::{
     AnswerStored, AttemptFailed, BroughtAnswer, CancelRequested, Change, ClaimTasks, ClaimedTask, FORGET_BATCH, Handle,
     MAX_CLAIMED, NewAnswer, Noted, Recorded, Settled, SubmitKey, TaskClaim, TaskIntent, Tasks, Unchanged,
 };
+pub use thread_volumes::{ThreadVolume, ThreadVolumes};
 pub use wakeups::{Listening, Wake, Wakeups};

@@ -26,7 +26,16 @@ pub trait Replicas: Send + Sync + 'static {
     /// dead now by this call.
     fn declare_dead(&self, boot: BootId, seen_renewals: i64) -> BoxFuture<'_, Result<bool, StoreError>>;
 
-    /// Records that this life ended now. Final: nothing brings it back, and ending again changes nothing.
+    /// Declares a life dead of which somebody has proof that nothing is left, whatever its lease says: what it held may
+    /// be taken at once, without the gap. Final. Whether it is dead now by this call.
+    fn declare_gone(&self, boot: BootId) -> BoxFuture<'_, Result<bool, StoreError>>;
+
+    /// Records that this life takes nothing new, and hands over what it has. It goes on renewing. Draining again, or
+    /// after the end, changes nothing.
+    fn drain(&self, boot: BootId) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Records that this life ended and left nothing, so that what it held may be taken at once, without the gap. Final:
+    /// nothing brings it back, and ending again changes nothing.
     fn end(&self, boot: BootId) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// The lives that have not ended, as far as anybody knows, the youngest first.
@@ -45,10 +54,26 @@ pub struct Replica {
     pub host: String,
     /// The version of Caribou.
     pub version: String,
+    /// Where the others reach it, `host:port`; `None` = it forwards nothing and is forwarded nothing.
+    pub address: Option<String>,
+    /// Names the machine, for those of the same machine: they may try [`Self::lock_path`]. Two containers share one only
+    /// when they share files and processes.
+    pub host_id: Option<String>,
+    /// A file on that machine that is locked for as long as anything of this life is left, its children too: whoever
+    /// gets the lock has proof that nothing is.
+    pub lock_path: Option<String>,
+}
+
+impl Replica {
+    /// One that others do not reach.
+    pub fn alone(boot: BootId, host: &str, version: &str) -> Self {
+        let (host, version) = (host.to_owned(), version.to_owned());
+        Self { boot, host, version, address: None, host_id: None, lock_path: None }
+    }
 }
 
 /// What a life tells with each renewal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Renewal {
     /// Who.
     pub boot: BootId,
@@ -56,6 +81,8 @@ pub struct Renewal {
     pub lease: Duration,
     /// The configurations of task servers it was started with.
     pub configurations: Vec<SnapshotFingerprint>,
+    /// The part of its sessions that is in use, 0 to 1.
+    pub load: f32,
 }
 
 /// What a renewal did.
@@ -71,7 +98,7 @@ pub enum Renewed {
 }
 
 /// One life of one replica that has not ended, as it is on record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct StoredReplica {
     /// Who.
     pub replica: Replica,
@@ -83,4 +110,8 @@ pub struct StoredReplica {
     pub lease_left: Duration,
     /// The configurations of task servers it was started with.
     pub configurations: Vec<SnapshotFingerprint>,
+    /// Whether it hands over what it has.
+    pub is_draining: bool,
+    /// The part of its sessions that is in use, 0 to 1.
+    pub load: f32,
 }

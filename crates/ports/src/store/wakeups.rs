@@ -31,6 +31,8 @@ pub enum Wake {
     Work(Duty),
     /// A delivery.
     Delivery,
+    /// A chain of refresh tokens: whoever waits for a peer may find its token.
+    Chain,
     /// Anything: hints were lost.
     Everything,
 }

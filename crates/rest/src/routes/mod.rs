@@ -10,6 +10,7 @@ pub(crate) mod metrics;
 pub(crate) mod oauth;
 pub(crate) mod openapi;
 pub(crate) mod prompt_section;
+pub(crate) mod replicas;
 pub(crate) mod servers;
 pub(crate) mod sessions;
 pub(crate) mod tasks;

@@ -64,6 +64,7 @@ async fn over(source: Unwritable) -> Router {
         file: PathBuf::from("/etc/x.json"),
         allowlist: Allowlist::default(),
         unsupported: Default::default(),
+        resets: None,
     };
     let mut outside = Outside::from(Arc::new(FakeServer::default()));
     outside.configuration = Some(configuration);

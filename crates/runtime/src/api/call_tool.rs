@@ -30,6 +30,9 @@ pub struct CallTool {
     pub name: String,
     /// The arguments, passed on as they are; absent stays absent.
     pub arguments: Option<Box<RawValue>>,
+    /// Members for the `_meta` that the server sees, and what of the caller's is relayed to it
+    /// (`caribou_ports::mcp::relayed`).
+    pub meta: Vec<(String, Box<RawValue>)>,
     /// Who calls.
     pub caller: Caller,
     /// For whom, in which thread. Whether the caller may act for that user was judged when the scope was made.

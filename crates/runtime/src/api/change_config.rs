@@ -116,7 +116,8 @@ impl Runtime {
         let desk = self.desk()?;
         let _turn = desk.turn()?;
         let (done, answer) = oneshot::channel();
-        let change = Change { change, condition, launch_refused: self.launch_refused(caller) };
+        let by = caller.principal.id.clone();
+        let change = Change { change, by, condition, launch_refused: self.launch_refused(caller) };
         let _ = desk.role.cast(ConfigurationMessage::Change { change, done });
         match timeout(CONFIG_ANSWER, answer).await {
             Ok(answer) => answer.map_err(|_| stopping())?,
@@ -137,11 +138,11 @@ impl Runtime {
     }
 }
 
-fn late(code: Code, what: &str) -> VerbError {
+pub(super) fn late(code: Code, what: &str) -> VerbError {
     let detail = format!("{what} within {} s; read the configuration to see what is stored", CONFIG_ANSWER.as_secs());
     VerbError::new(code, detail)
 }
 
-fn stopping() -> VerbError {
+pub(super) fn stopping() -> VerbError {
     VerbError::new(Code::Unavailable, "this replica is stopping")
 }

@@ -5,13 +5,17 @@ use std::time::Duration;
 
 use caribou_core::era::Era;
 use caribou_core::guardrails::Guardrails;
-use caribou_core::ids::{Epoch, Scope, ServerName};
+use caribou_core::ids::{BootId, Epoch, Scope, ServerName};
+use caribou_ports::store::StoredSession;
 use serde_json::value::RawValue;
 
 use crate::Runtime;
 use crate::caller::Caller;
 use crate::catalog::{Entry, EntryState};
 use crate::session::{Handle, Tally};
+
+/// How many sessions of other replicas are listed at most.
+const MAX_LISTED: u32 = 1_000;
 
 /// How a server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,16 +105,18 @@ pub struct SessionStatus {
     pub scope: Scope,
     /// Which life of the key.
     pub epoch: Epoch,
+    /// The life of the replica that holds it.
+    pub replica: BootId,
     /// Its child.
     pub pid: Option<u32>,
     /// The era and revision spoken.
     pub era: Option<(Era, String)>,
-    /// Calls in flight.
-    pub in_flight: usize,
+    /// Calls in flight; `None` = another replica knows.
+    pub in_flight: Option<usize>,
     /// Since it was opened.
     pub age: Duration,
-    /// Since it was last called.
-    pub idle: Duration,
+    /// Since it was last called; `None` = another replica knows.
+    pub idle: Option<Duration>,
 }
 
 impl Runtime {
@@ -126,13 +132,22 @@ impl Runtime {
         self.catalog.current().await.entries.iter().map(status).collect()
     }
 
-    /// Every live session, oldest first; to a caller that is no admin only those of its own user.
+    /// Every live session of the whole cluster, oldest first, of other replicas at most [`MAX_LISTED`]; to a caller that is
+    /// no admin only those of its own user.
     pub async fn sessions(&self, caller: &Caller) -> Vec<SessionStatus> {
         let tally = self.router.tally().await;
         let sees_all = caller.principal.administers().is_ok();
         let is_shown = |scope: &Scope| !scope.is_catalog() && (sees_all || scope.user == caller.principal.user);
-        let shown = tally.handles.iter().filter(|handle| is_shown(&handle.key.scope));
-        let mut sessions: Vec<SessionStatus> = shown.map(|handle| session_status(handle)).collect();
+        let here = tally.handles.iter().filter(|handle| !handle.home.is_there() && is_shown(&handle.key.scope));
+        let mut sessions: Vec<SessionStatus> = here.map(|handle| session_status(handle, &self.boot)).collect();
+        match self.router.homes.on_record(MAX_LISTED).await {
+            Some(Ok(on_record)) => {
+                let there = on_record.into_iter().filter(|held| held.owner != self.boot && is_shown(&held.key.scope));
+                sessions.extend(there.map(of_another));
+            }
+            Some(Err(error)) => tracing::warn!("the sessions of the other replicas are not shown: {error}"),
+            None => {}
+        }
         sessions.sort_by_key(|session| std::cmp::Reverse(session.age));
         sessions
     }
@@ -167,16 +182,32 @@ fn server_status(entry: &Entry, tally: &Tally, guardrails: &Guardrails) -> Serve
     }
 }
 
-fn session_status(handle: &Handle) -> SessionStatus {
+/// A session of another replica, as it is on record.
+fn of_another(held: StoredSession) -> SessionStatus {
+    SessionStatus {
+        server: held.key.server,
+        scope: held.key.scope,
+        epoch: held.epoch,
+        replica: held.owner,
+        pid: None,
+        era: None,
+        in_flight: None,
+        age: held.age,
+        idle: None,
+    }
+}
+
+fn session_status(handle: &Handle, ours: &BootId) -> SessionStatus {
     let facts = handle.session().map(|session| session.facts());
     SessionStatus {
         server: handle.key.server.clone(),
         scope: handle.key.scope.clone(),
         epoch: handle.epoch(),
+        replica: handle.owner(ours).clone(),
         pid: facts.and_then(|facts| facts.pid),
         era: facts.map(|facts| (facts.era, facts.version.clone())),
-        in_flight: handle.in_flight(),
+        in_flight: Some(handle.in_flight()),
         age: handle.opened_at.elapsed(),
-        idle: handle.idle_for(),
+        idle: Some(handle.idle_for()),
     }
 }

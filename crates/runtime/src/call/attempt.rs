@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use caribou_core::era::Era;
 use caribou_core::session::call_limits;
@@ -21,15 +22,32 @@ use crate::shape::Shaping;
 /// What came back, and what is left to do about its form.
 pub(crate) type Answered = (CalledTool, Option<Shaping>);
 
-/// One attempt that failed, and whether the call surely never left this process.
+/// How often a call is sent whose session moves from replica to replica under it: each time it surely did not reach its
+/// server.
+pub(crate) const MOVES: u32 = 16;
+
+/// The pause after the first such move; each further one is longer by as much.
+pub(crate) const MOVE_PAUSE: Duration = Duration::from_millis(20);
+
+/// One attempt that failed.
 struct Failed {
     error: VerbError,
-    not_sent: bool,
+    /// Whether the call surely never reached its server, and by whose session.
+    not_sent: Option<Lost>,
+}
+
+/// Whose session a call was not sent in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lost {
+    /// This replica's: it was lost between two calls.
+    Here,
+    /// Another replica's, which does not hold it any more.
+    There,
 }
 
 impl From<VerbError> for Failed {
     fn from(error: VerbError) -> Self {
-        Self { error, not_sent: false }
+        Self { error, not_sent: None }
     }
 }
 
@@ -52,11 +70,16 @@ impl Runtime {
         let server = &target.binding.server;
         let reached = AtomicBool::new(false);
         let attempt = async {
-            let sent = || self.attempt(target, call, &prepared, (&reached, perhaps.is_some()));
-            match sent().await {
-                // It surely never left: the session was lost between two calls.
-                Err(Failed { not_sent: true, .. }) => sent().await,
-                done => done,
+            let (mut is_first, mut moves) = (true, 0);
+            loop {
+                match self.attempt(target, call, &prepared, (&reached, perhaps.is_some())).await {
+                    Err(Failed { not_sent: Some(Lost::Here), .. }) if is_first => is_first = false,
+                    Err(Failed { not_sent: Some(Lost::There), .. }) if moves < MOVES => {
+                        moves += 1;
+                        tokio::time::sleep(MOVE_PAUSE * moves).await;
+                    }
+                    done => break done,
+                }
             }
         };
         let ((mut called, shaping), answered_by) = match tokio::time::timeout_at(bound.deadline, attempt).await {
@@ -100,7 +123,7 @@ impl Runtime {
         let upstream = ToolCall {
             name: target.raw_name.clone(),
             arguments: prepared.arguments(call).map(RawValue::to_owned),
-            meta: prepared.meta.clone(),
+            meta: call.meta.iter().chain(&prepared.meta).cloned().collect(),
             headers: prepared.call_headers(server),
             progress: heard(call.progress.clone(), silence.as_ref()),
             // Nothing is asked for of a server that turned out to be of the other era.
@@ -119,23 +142,26 @@ impl Runtime {
         admitted.handle.asked(&result);
         match result {
             Ok(result) => {
-                let called = CalledTool { result, agent: None, session: self.seen(&admitted) };
+                let called = CalledTool { result, agent: None, session: self.seen(&admitted).await };
                 Ok(((called, shaping), admitted.handle.clone()))
             }
             Err(error) => {
                 let not_sent = matches!(error, CallError::Disconnected { sent: false, .. });
+                let lost = if admitted.handle.home.is_there() { Lost::There } else { Lost::Here };
                 let error = call_failed(server, &target.raw_name, error, prepared.headers.values());
-                Err(Failed { error, not_sent })
+                Err(Failed { error, not_sent: not_sent.then_some(lost) })
             }
         }
     }
 
-    fn seen(&self, admitted: &Admitted) -> Option<SessionSeen> {
-        admitted.session.facts().stateful.then(|| {
-            let handle = &admitted.handle;
-            let epoch = handle.epoch();
-            let restarted = handle.first_answer() && self.router.served(&handle.key, epoch);
-            SessionSeen { server: handle.key.server.clone(), epoch, replica: self.boot.clone(), restarted }
-        })
+    async fn seen(&self, admitted: &Admitted) -> Option<SessionSeen> {
+        if !admitted.session.facts().stateful {
+            return None;
+        }
+        let handle = &admitted.handle;
+        let epoch = handle.epoch();
+        let restarted = handle.first_answer() && self.router.served(&handle.key, epoch).await;
+        let replica = handle.owner(&self.boot).clone();
+        Some(SessionSeen { server: handle.key.server.clone(), epoch, replica, restarted })
     }
 }

@@ -17,6 +17,7 @@ mod failure;
 mod prepare;
 
 pub(crate) use attempt::{Answered, answered};
+pub(crate) use attempt::{MOVE_PAUSE, MOVES};
 pub(crate) use bounds::Bound;
 pub(crate) use failure::{call_failed, kept_back};
 pub(crate) use prepare::{Prepared, Way, call_headers, header_meta, prepare};

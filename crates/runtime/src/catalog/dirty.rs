@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use caribou_core::ids::ServerName;
+use tokio::sync::watch;
 
 use crate::session::Handle;
 
@@ -17,6 +18,8 @@ use crate::session::Handle;
 pub(crate) struct DirtyLists {
     any: AtomicBool,
     marks: Mutex<HashMap<ServerName, Weak<Handle>>>,
+    /// Counts the marks that were set.
+    marked: watch::Sender<u64>,
 }
 
 impl DirtyLists {
@@ -38,6 +41,12 @@ impl DirtyLists {
     fn set(&self, server: ServerName, handle: Weak<Handle>) {
         self.marks.lock().unwrap_or_else(PoisonError::into_inner).insert(server, handle);
         self.any.store(true, Ordering::Release);
+        self.marked.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// Tells of every mark from now on.
+    pub(crate) fn marked(&self) -> watch::Receiver<u64> {
+        self.marked.subscribe()
     }
 
     /// Whether there is any mark at all; costs one load.

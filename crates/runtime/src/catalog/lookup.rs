@@ -35,7 +35,7 @@ pub(crate) struct Catalog {
 impl Catalog {
     /// Where a visible name leads. Discovers the servers that may have it, if it is not known yet.
     pub(crate) async fn find(&self, name: &str) -> Result<Target, VerbError> {
-        let snapshot = self.current().await;
+        let snapshot = self.fresh().await?;
         if let Some(target) = snapshot.target(name) {
             return Ok(target.clone());
         }
@@ -48,7 +48,7 @@ impl Catalog {
     /// All tools. Waits a bounded while for servers never seen before; those that failed are tried again, and those
     /// that take longer are left to themselves, without anybody waiting, unless there is nothing else to show.
     pub(crate) async fn list(&self) -> Result<Arc<Snapshot>, VerbError> {
-        let snapshot = self.current().await;
+        let snapshot = self.fresh().await?;
         let any_ready = is_any_ready(&snapshot);
         let is_waited_for = |entry: &Entry| match entry.state {
             EntryState::Failed(_) => !any_ready,
@@ -71,9 +71,20 @@ impl Catalog {
         Ok(snapshot)
     }
 
+    /// What is known once `server` was discovered, whatever came of it.
+    pub(crate) async fn discovered(&self, server: &ServerName) -> Arc<Snapshot> {
+        let snapshot = self.current().await;
+        let wanted = self.stale(&snapshot, |entry| entry.name == *server);
+        if wanted.is_empty() {
+            return snapshot;
+        }
+        self.settle(&wanted, self.options.call_max).await;
+        self.published.get()
+    }
+
     /// Asks for the lists of these servers again, all enabled ones when `None`.
     pub(crate) async fn refresh(&self, server: Option<&ServerName>) -> Result<(), VerbError> {
-        let snapshot = self.current().await;
+        let snapshot = self.fresh().await?;
         let enabled = snapshot.entries.iter().filter(|entry| entry.enabled().is_some()).map(|entry| &entry.name);
         let servers: Vec<ServerName> = enabled.filter(|name| server.is_none_or(|s| s == *name)).cloned().collect();
         if let Some(server) = server
@@ -113,9 +124,21 @@ impl Catalog {
     /// The snapshot of what is stored now.
     pub(crate) async fn current(&self) -> Arc<Snapshot> {
         if let Some(configuration) = &self.configuration {
-            configuration.refresh().await;
+            // Whoever only shows what there is shows it as it is.
+            let _ = configuration.refresh().await;
         }
         self.published.get()
+    }
+
+    /// The same, for whoever acts by it: never what may be out of date for too long (invariant G1).
+    ///
+    /// # Errors
+    /// Nobody has known for too long whether it still holds.
+    async fn fresh(&self) -> Result<Arc<Snapshot>, VerbError> {
+        if let Some(configuration) = &self.configuration {
+            configuration.refresh().await?;
+        }
+        Ok(self.published.get())
     }
 
     /// The enabled servers among these of which something newer may be known.

@@ -7,6 +7,7 @@ use caribou_core::config::{Origin, ServerConfig};
 use caribou_core::ids::ServerName;
 use caribou_core::tool::{ServerTools, could_belong_to, merge};
 use caribou_ports::mcp::SessionFacts;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::makes::Makes;
@@ -16,6 +17,7 @@ use crate::config::{Binding, Configured, Generation};
 use crate::error::VerbError;
 use crate::interception::Chain;
 use crate::metrics::{Metrics, ToolLabels};
+use crate::session::Home;
 
 /// How one server is.
 #[derive(Clone)]
@@ -87,7 +89,12 @@ impl Entry {
 
     /// What a call to this server goes by, if it takes part.
     pub(crate) fn binding(&self) -> Option<Binding> {
-        self.enabled().map(|server| Binding { server: server.clone(), generation: self.generation, headers: None })
+        self.enabled().map(|server| Binding {
+            server: server.clone(),
+            generation: self.generation,
+            headers: None,
+            home: Home::Here,
+        })
     }
 
     /// Whether this is what is known of exactly that server, configured by exactly that document.
@@ -178,6 +185,12 @@ impl Snapshot {
         self.targets.values().any(|target| target.makes.as_ref().is_some_and(Makes::is_announced))
     }
 
+    fn shows_the_tools_of(&self, other: &Self) -> bool {
+        let (ours, theirs) = (&self.listed.tools, &other.listed.tools);
+        let is_same = |(a, b): (&ListedTool, &ListedTool)| a.name == b.name && Arc::ptr_eq(&a.tool, &b.tool);
+        ours.len() == theirs.len() && ours.iter().zip(theirs).all(is_same)
+    }
+
     /// Where `name` leads, unless an earlier server that is still being discovered may claim it.
     pub(crate) fn target(&self, name: &str) -> Option<&Target> {
         let target = self.targets.get(name)?;
@@ -189,14 +202,29 @@ impl Snapshot {
 
 /// The snapshot in force.
 #[derive(Clone, Default)]
-pub(crate) struct Published(Arc<RwLock<Arc<Snapshot>>>);
+pub(crate) struct Published {
+    snapshot: Arc<RwLock<Arc<Snapshot>>>,
+    /// Counts the snapshots that show other tools than the one before.
+    changes: Arc<watch::Sender<u64>>,
+}
 
 impl Published {
     pub(crate) fn get(&self) -> Arc<Snapshot> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn set(&self, snapshot: Snapshot) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+        let mut published = self.snapshot.write().unwrap_or_else(PoisonError::into_inner);
+        let shows_others = !published.shows_the_tools_of(&snapshot);
+        *published = Arc::new(snapshot);
+        drop(published);
+        if shows_others {
+            self.changes.send_modify(|count| *count = count.wrapping_add(1));
+        }
+    }
+
+    /// Tells of every change of the tools from now on.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 }

@@ -2,16 +2,19 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use caribou_core::bounds;
-use caribou_core::config::{self, Document, InterceptorEntry, Problem, ServerEntry, Source, UnsupportedInterceptors};
+use caribou_core::config::{
+    self, Document, IfMatch, InterceptorEntry, Problem, ServerEntry, Source, UnsupportedInterceptors,
+};
 use caribou_core::failure::Code;
+use caribou_core::ids::ServerName;
 use caribou_core::launch::Allowlist;
-use caribou_ports::config_source::{ConfigSource, ConfigSourceError, ConfigText, ResetMark, Variables};
+use caribou_core::reset::{ResetGeneration, ResetScope};
+use caribou_ports::config_source::{ConfigSource, ConfigSourceError, ConfigText, Edit, Refused, ResetMark, Variables};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde_json::Map;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::edit::{Change, written};
@@ -25,7 +28,8 @@ use crate::catalog::Catalog;
 use crate::error::VerbError;
 use crate::metrics::Metrics;
 use crate::oauth::Chains;
-use crate::roles::Role;
+use crate::outside::Resets;
+use crate::reset::{Feeders, Seen};
 use crate::session::{RegistryMessage, Router};
 use crate::tasks::Frozen;
 
@@ -44,6 +48,8 @@ pub struct Configuration {
     pub allowlist: Allowlist,
     /// What is done about interceptors that only a Python program can run.
     pub unsupported: UnsupportedInterceptors,
+    /// What replicas tell each other of resets and changes; `None` = nobody else is told, and nobody else tells.
+    pub resets: Option<Resets>,
 }
 
 #[derive(Clone)]
@@ -59,25 +65,32 @@ pub(crate) struct ConfigurationActor {
     pub(crate) frozen: Option<Frozen>,
     /// Those that are other ones in what is stored.
     pub(crate) pending: Pending,
+    /// What is heard of changes of other replicas; `None` = there are none.
+    pub(crate) seen: Option<Seen>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 pub(crate) enum ConfigurationMessage {
-    /// Look whether the document changed, and put it in force.
+    /// Look whether the document changed, here or by another replica, and put it in force.
     Refresh { done: oneshot::Sender<()> },
     /// Replace the document and put it in force.
     Change { change: Change, done: oneshot::Sender<Result<ConfigView, VerbError>> },
     /// Show what is stored.
     Read { done: oneshot::Sender<Result<ConfigView, VerbError>> },
-    /// Everything opened or found so far is out of date. Tells whether others that follow the document heard of it.
-    Reset { done: oneshot::Sender<bool> },
+    /// Put the state of this number in force again.
+    RollBack { revision: i64, by: Arc<str>, condition: IfMatch, done: oneshot::Sender<Result<ConfigView, VerbError>> },
+    /// Everything opened or found so far is out of date; `moved` = under this generation, which is stored for all
+    /// replicas. Tells whether others that follow the document heard of it by the document.
+    Reset { moved: Option<ResetGeneration>, done: oneshot::Sender<bool> },
 }
 
 pub(crate) struct ConfigurationState {
     /// What is in force.
-    document: Document,
+    pub(super) document: Document,
     /// The last reset that was heard of.
     reset: Option<ResetMark>,
     watcher: JoinHandle<()>,
+    _feeders: Option<Feeders>,
 }
 
 impl Actor for ConfigurationActor {
@@ -88,6 +101,11 @@ impl Actor for ConfigurationActor {
     async fn pre_start(&self, myself: ActorRef<Self::Msg>, (): ()) -> Result<Self::State, ActorProcessingErr> {
         let source = self.configuration.source.clone();
         tell(&self.configuration.document, &[]);
+        let mut feeders = None;
+        if let Some(seen) = &self.seen {
+            seen.begin().await?;
+            feeders = Some(Feeders::start(seen, myself.clone()));
+        }
         let watcher = tokio::spawn(async move {
             loop {
                 source.changed().await;
@@ -99,7 +117,8 @@ impl Actor for ConfigurationActor {
             }
         });
         let reset = self.configuration.source.reset_mark();
-        Ok(ConfigurationState { document: self.configuration.document.clone(), reset, watcher })
+        let document = self.configuration.document.clone();
+        Ok(ConfigurationState { document, reset, watcher, _feeders: feeders })
     }
 
     async fn post_stop(&self, _: ActorRef<Self::Msg>, state: &mut Self::State) -> Result<(), ActorProcessingErr> {
@@ -119,6 +138,7 @@ impl Actor for ConfigurationActor {
                     self.reload(state).await;
                     self.hear_of_resets(state).await;
                 }
+                self.catch_up(state).await;
                 let _ = done.send(());
             }
             ConfigurationMessage::Change { change, done } => {
@@ -127,8 +147,11 @@ impl Actor for ConfigurationActor {
             ConfigurationMessage::Read { done } => {
                 let _ = done.send(self.read(state).await);
             }
-            ConfigurationMessage::Reset { done } => {
-                let _ = done.send(self.reset(state).await);
+            ConfigurationMessage::RollBack { revision, by, condition, done } => {
+                let _ = done.send(self.roll_back(state, revision, by, condition).await);
+            }
+            ConfigurationMessage::Reset { moved, done } => {
+                let _ = done.send(self.reset(state, moved).await);
             }
         }
         Ok(())
@@ -136,24 +159,37 @@ impl Actor for ConfigurationActor {
 }
 
 impl ConfigurationActor {
-    async fn reload(&self, state: &mut ConfigurationState) {
+    /// Reads what is stored and puts it in force if it can be. Whether it could be read.
+    pub(super) async fn reload(&self, state: &mut ConfigurationState) -> bool {
         match self.configuration.source.load().await {
             Ok(Some(text)) => {
                 if let Err(problems) = self.apply(state, &text).await {
                     self.stale.set(StaleConfig::unusable(problems));
                 }
+                return true;
             }
             // A document that vanished is being replaced, or was mislaid: the last good one stays (contract 5.4).
             Ok(None) => self.stale.set(StaleConfig::unreadable("the configuration file is gone")),
             Err(error) => self.stale.set(StaleConfig::unreadable(error.to_string())),
         }
+        false
     }
 
     /// Reads anew what is stored, references included, then supersedes everything, here and where the document is
     /// followed as well (contract 5.7).
-    async fn reset(&self, state: &mut ConfigurationState) -> bool {
+    async fn reset(&self, state: &mut ConfigurationState, moved: Option<ResetGeneration>) -> bool {
+        if let (Some(seen), Some(generation)) = (&self.seen, moved) {
+            // Another feeder may have been faster than this message.
+            if !seen.has_applied(&ResetScope::Global, generation) {
+                self.reload(state).await;
+                self.supersede_all(state).await;
+                seen.moved(&[(ResetScope::Global, generation)]);
+                seen.confirm();
+            }
+            return true;
+        }
         self.reload(state).await;
-        self.put_in_force(renewed(&self.in_force, self.in_force.entries()), &state.document.interceptors).await;
+        self.supersede_all(state).await;
         let published = self.configuration.source.publish_reset().await;
         state.reset = self.configuration.source.reset_mark();
         published.unwrap_or_else(|error| {
@@ -167,20 +203,58 @@ impl ConfigurationActor {
         let mark = self.configuration.source.reset_mark();
         if mark.is_some() && mark != state.reset {
             state.reset = mark;
-            self.put_in_force(renewed(&self.in_force, self.in_force.entries()), &state.document.interceptors).await;
+            self.supersede_all(state).await;
         }
+    }
+
+    /// Nothing that was opened or found before serves a new call.
+    pub(super) async fn supersede_all(&self, state: &ConfigurationState) {
+        self.put_in_force(renewed(&self.in_force, self.in_force.entries()), &state.document.interceptors).await;
     }
 
     /// Writes first, then puts in force: the answer tells the two apart (contract 5.9).
     async fn change(
         &self,
         state: &mut ConfigurationState,
-        Change { change, condition, launch_refused }: Change,
+        Change { change, by, condition, launch_refused }: Change,
     ) -> Result<ConfigView, VerbError> {
-        let Configuration { source, variables, file, allowlist, .. } = &self.configuration;
+        let Configuration { variables, file, allowlist, .. } = &self.configuration;
         let edit = written(change, launch_refused, file, variables.clone(), allowlist.clone());
-        let text = source.replace(condition, edit).await.map_err(not_done)?;
-        match self.apply(state, &text).await {
+        self.replace(state, by, condition, edit).await
+    }
+
+    /// Puts an earlier state in force, if it still loads. It was stored before, so nobody judges it as a new one.
+    async fn roll_back(
+        &self,
+        state: &mut ConfigurationState,
+        revision: i64,
+        by: Arc<str>,
+        condition: IfMatch,
+    ) -> Result<ConfigView, VerbError> {
+        let Some(earlier) = self.configuration.source.revision(revision).await.map_err(not_done)? else {
+            return Err(VerbError::new(
+                Code::NotFound,
+                format!("there is no revision {revision} of the configuration"),
+            ));
+        };
+        let variables = self.configuration.variables.clone();
+        let edit: Edit = Box::new(move |_| loadable(earlier, &*variables));
+        self.replace(state, by, condition, edit).await
+    }
+
+    async fn replace(
+        &self,
+        state: &mut ConfigurationState,
+        by: Arc<str>,
+        condition: IfMatch,
+        edit: Edit,
+    ) -> Result<ConfigView, VerbError> {
+        let source = &self.configuration.source;
+        let text = source.replace_as(by, condition, edit).await.map_err(not_done)?;
+        let (moved, before) = (self.moved(), self.in_force.get());
+        let applied = self.apply(state, &text).await;
+        self.supersede_moved(state, &before, &moved).await;
+        match applied {
             Ok(()) => {
                 // Contract 7.6: saving deletes the chains of servers that there are no more.
                 self.chains.saved(state.document.servers.iter().map(|entry| &entry.name)).await;
@@ -245,7 +319,7 @@ impl ConfigurationActor {
     }
 
     /// The new generations first: from here on nothing opened under an old one serves a new call.
-    async fn put_in_force(&self, servers: Vec<Configured>, interceptors: &[InterceptorEntry]) {
+    pub(super) async fn put_in_force(&self, servers: Vec<Configured>, interceptors: &[InterceptorEntry]) {
         self.in_force.set(servers, interceptors.to_vec());
         let (done, superseded) = oneshot::channel();
         let _ = self.router.registry.cast(RegistryMessage::Supersede { done });
@@ -256,16 +330,32 @@ impl ConfigurationActor {
 
 impl ConfigurationActor {
     fn view(&self, text: &ConfigText) -> Result<ConfigView, VerbError> {
-        let servers = config::view(&Source { file: &text.file, text: &text.text });
-        let servers = servers.map_err(|problems| {
-            let sentences: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            VerbError::new(Code::Invalid, format!("Invalid MCP configuration: {}", sentences.join("; ")))
-        })?;
-        Ok(ConfigView { servers, etag: Some(text.etag), pending_restart: self.pending.get() })
+        shown(text, self.pending.get())
     }
 }
 
-fn not_done(error: ConfigSourceError) -> VerbError {
+/// A document as it is shown.
+pub(crate) fn shown(text: &ConfigText, pending_restart: Vec<ServerName>) -> Result<ConfigView, VerbError> {
+    let servers = config::view(&Source { file: &text.file, text: &text.text });
+    let servers = servers.map_err(|problems| {
+        let sentences: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        VerbError::new(Code::Invalid, format!("Invalid MCP configuration: {}", sentences.join("; ")))
+    })?;
+    Ok(ConfigView { servers, etag: Some(text.etag), pending_restart })
+}
+
+/// An earlier state, if it can be used today.
+fn loadable(earlier: ConfigText, env: &dyn Fn(&str) -> Option<String>) -> Result<Vec<u8>, Refused> {
+    match config::parse(&Source { file: &earlier.file, text: &earlier.text }, env) {
+        Ok(_) => Ok(earlier.text),
+        Err(problems) => {
+            let detail = format!("that revision cannot be used any more: {}", first_of(&problems));
+            Err(Refused { code: Code::Invalid, detail })
+        }
+    }
+}
+
+pub(crate) fn not_done(error: ConfigSourceError) -> VerbError {
     let code = match &error {
         ConfigSourceError::Refused(refused) => refused.code,
         ConfigSourceError::Stale { .. } | ConfigSourceError::ReadOnly { .. } => Code::Conflict,
@@ -273,45 +363,4 @@ fn not_done(error: ConfigSourceError) -> VerbError {
         ConfigSourceError::Unknown { .. } => Code::OutcomeUnknown,
     };
     VerbError::new(code, error.to_string())
-}
-
-/// The callers' side.
-#[derive(Clone)]
-pub(crate) struct ConfigurationDesk {
-    pub(crate) role: Role<ConfigurationMessage>,
-    pub(crate) source: Arc<dyn ConfigSource>,
-    pub(crate) stale: Staleness,
-    pub(crate) pending: Pending,
-    /// Taken before a message is sent, since mailboxes have no bound of their own (invariant B1).
-    turns: Arc<Semaphore>,
-}
-
-impl ConfigurationDesk {
-    /// The callers' side of `configuration`, before its actor runs.
-    pub(crate) fn new(configuration: &Configuration, metrics: Arc<Metrics>) -> Self {
-        Self {
-            role: Role::vacant(),
-            source: configuration.source.clone(),
-            stale: Staleness::none(metrics),
-            pending: Pending::default(),
-            turns: Arc::new(Semaphore::new(bounds::MAX_CONFIG_REQUESTS)),
-        }
-    }
-
-    /// A turn with the actor, kept until its answer is there.
-    pub(crate) fn turn(&self) -> Result<OwnedSemaphorePermit, VerbError> {
-        self.turns.clone().try_acquire_owned().map_err(|_| VerbError {
-            retry_after: Some(Duration::from_secs(1)),
-            ..VerbError::new(Code::Busy, "too many requests about the configuration wait already; try again")
-        })
-    }
-
-    /// Sees to it that what is stored is in force; costs one look at the file while nothing changed.
-    pub(crate) async fn refresh(&self) {
-        if self.source.has_changed() {
-            let (done, seen) = oneshot::channel();
-            let _ = self.role.cast(ConfigurationMessage::Refresh { done });
-            let _ = tokio::time::timeout(bounds::ROLE_ANSWER, seen).await;
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! One change, from the stored text to the new one, judged on the way. Runs inside the source's write lock.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use caribou_core::config::edit::{self, EditRefusal, Edited};
 use caribou_core::config::{IfMatch, Source};
@@ -16,6 +17,8 @@ pub(crate) type LaunchRefused = Box<dyn Fn(&ServerName) + Send>;
 /// A change as it was asked for.
 pub(crate) struct Change {
     pub(crate) change: ConfigChange,
+    /// Who asked for it.
+    pub(crate) by: Arc<str>,
     /// What must be stored for it to be made.
     pub(crate) condition: IfMatch,
     pub(crate) launch_refused: LaunchRefused,

@@ -10,6 +10,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use caribou_core::config::{InterceptorEntry, Secret, ServerConfig, ServerEntry};
 use caribou_core::ids::ServerName;
 
+use crate::session::Home;
+
 /// Under which configuration a server's sessions were opened. Compared for equality only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Generation(u64);
@@ -21,6 +23,8 @@ pub(crate) struct Binding {
     pub(crate) generation: Generation,
     /// The headers of a caller that a session is opened with; `None` = the configured ones are all.
     pub(crate) headers: Option<Arc<[(String, Secret)]>>,
+    /// Where its session lives, as far as it was looked up.
+    pub(crate) home: Home,
 }
 
 /// One server of the configuration in force.
@@ -34,7 +38,7 @@ impl Configured {
     /// The server and its generation, if it takes part.
     pub(crate) fn binding(&self) -> Option<Binding> {
         let server = self.entry.config.as_ref().ok().filter(|server| server.enabled)?;
-        Some(Binding { server: server.clone(), generation: self.generation, headers: None })
+        Some(Binding { server: server.clone(), generation: self.generation, headers: None, home: Home::Here })
     }
 }
 

@@ -11,11 +11,14 @@ use caribou_core::bounds;
 use caribou_core::holding::{LifeOver, Sighting, renewed};
 use caribou_core::ids::BootId;
 use caribou_core::task::SnapshotFingerprint;
-use caribou_ports::store::{Renewal, Renewed, StoreError, StoredReplica, TaskStore};
+use caribou_ports::machine::Machine;
+use caribou_ports::peers::Peers;
+use caribou_ports::store::{Renewal, Renewed, Replica, StoreError, StoredReplica, TaskStore};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::time::{Instant, timeout};
 
 use super::message::MembershipMessage;
+use super::trust::Moment;
 use super::view::{Membership, Peer, PeerView};
 use crate::chance::chance;
 use crate::survived::survived;
@@ -27,6 +30,17 @@ pub(crate) struct Keeper {
     pub(crate) boot: BootId,
     pub(crate) configurations: Vec<SnapshotFingerprint>,
     pub(crate) membership: Membership,
+    /// Told who lives; `None` = nobody is reached.
+    pub(crate) peers: Option<Arc<dyn Peers>>,
+}
+
+/// Whose end a look may bring.
+#[derive(Default)]
+struct Ends {
+    /// Those who may be declared dead, with the renewals seen.
+    silent: Vec<(BootId, i64)>,
+    /// The others of this machine: there may be proof that they are gone.
+    beside: Vec<Replica>,
 }
 
 /// What the keeper remembers; started anew, it only waits longer before it calls anybody dead.
@@ -36,6 +50,8 @@ pub(crate) struct KeeperState {
     was_trusted: bool,
     /// Of each life that has not ended: the renewals last seen, and when they moved. As many as there are replicas.
     seen: HashMap<BootId, (i64, Instant)>,
+    /// Whether the lease of some life is about to end: it is looked at more often then.
+    is_ending: bool,
     /// Lives that ended since we watch, and whose work is not taken back yet.
     owed: BTreeSet<BootId>,
 }
@@ -64,7 +80,8 @@ impl Actor for Keeper {
             MembershipMessage::Looked(answer) => self.saw(myself, state, answer),
             MembershipMessage::Buried(owed) => {
                 state.owed = owed;
-                drop(myself.send_after(bounds::PEER_LOOK.mul_f64(0.8 + 0.2 * chance()), || MembershipMessage::Look));
+                let pause = if state.is_ending { bounds::PEER_LOOK_SOON } else { bounds::PEER_LOOK };
+                drop(myself.send_after(pause.mul_f64(0.8 + 0.2 * chance()), || MembershipMessage::Look));
             }
         }
         Ok(())
@@ -84,9 +101,11 @@ impl Keeper {
         }
         let (store, at_most) = (self.store.clone(), self.membership.profile().trust());
         let (boot, configurations) = (self.boot.clone(), self.configurations.clone());
-        let renewal = Renewal { boot, lease: self.membership.profile().lease, configurations };
+        let renewal =
+            Renewal { boot, lease: self.membership.profile().lease, configurations, load: self.membership.load() };
+        let membership = self.membership.clone();
         tokio::spawn(async move {
-            let sent = Instant::now();
+            let sent = membership.now();
             let answer = asked(at_most, store.renew_lease(renewal)).await;
             let _ = myself.cast(MembershipMessage::Renewed { sent, answer });
         });
@@ -97,7 +116,7 @@ impl Keeper {
         &self,
         myself: &ActorRef<MembershipMessage>,
         state: &mut KeeperState,
-        sent: Instant,
+        sent: Moment,
         answer: Option<Result<Renewed, StoreError>>,
     ) {
         let over = match answer {
@@ -159,35 +178,44 @@ impl Keeper {
         state: &mut KeeperState,
         answer: Option<Result<Vec<StoredReplica>, StoreError>>,
     ) {
-        let mut gone = Vec::new();
+        let mut ends = Ends::default();
         match answer {
-            Some(Ok(lives)) => gone = self.note(state, lives),
+            Some(Ok(lives)) => ends = self.note(state, lives),
             Some(Err(error)) => tracing::debug!("the other replicas could not be looked at: {error}"),
             None => tracing::debug!("the other replicas could not be looked at in time"),
         }
         // Whoever may not act has no business with the work of others.
         if !self.membership.may_act() {
-            gone.clear();
+            ends = Ends::default();
         }
-        let (store, owed) = (self.store.clone(), state.owed.clone());
+        let (store, owed, machine) = (self.store.clone(), state.owed.clone(), self.membership.machine().cloned());
         tokio::spawn(async move {
-            let left = survived(bury(&*store, gone, owed.clone())).await;
+            let left = survived(async {
+                let mut owed = owed.clone();
+                if let Some(machine) = machine {
+                    owed.extend(prove(&*store, &*machine, ends.beside).await);
+                }
+                bury(&*store, ends.silent, owed).await
+            });
+            let left = left.await;
             let _ = myself.cast(MembershipMessage::Buried(left.unwrap_or(owed)));
         });
     }
 
-    /// Compares with what was seen before. Those who may be declared dead, with the renewals seen.
-    fn note(&self, state: &mut KeeperState, lives: Vec<StoredReplica>) -> Vec<(BootId, i64)> {
+    /// Compares with what was seen before.
+    fn note(&self, state: &mut KeeperState, lives: Vec<StoredReplica>) -> Ends {
         let now = Instant::now();
         let is_up = |boot: &BootId| lives.iter().any(|life| life.replica.boot == *boot);
-        if !is_up(&self.boot) {
+        let Some(us) = lives.iter().find(|life| life.replica.boot == self.boot) else {
             self.over(LifeOver::DeclaredDead);
-            return Vec::new();
-        }
+            return Ends::default();
+        };
+        let machine = us.replica.host_id.clone();
         // Whoever declared them dead may have died before it took their work back. Taking back twice changes nothing.
         state.owed.extend(state.seen.keys().filter(|boot| !is_up(boot)).cloned());
         state.seen.retain(|boot, _| is_up(boot));
-        let (mut peers, mut gone) = (Vec::new(), Vec::new());
+        let (mut peers, mut ends) = (Vec::new(), Ends::default());
+        state.is_ending = lives.iter().any(|life| life.lease_left < bounds::PEER_LOOK * 2 && life.renewals > 0);
         for life in lives {
             let seen = state.seen.entry(life.replica.boot.clone()).or_insert((life.renewals, now));
             if seen.0 != life.renewals {
@@ -196,19 +224,52 @@ impl Keeper {
             let sighting = Sighting { renewals: seen.0, still_for: now.duration_since(seen.1) };
             let is_us = life.replica.boot == self.boot;
             if !is_us && self.membership.profile().may_declare_dead(sighting, life.lease_left) {
-                gone.push((life.replica.boot.clone(), sighting.renewals));
+                ends.silent.push((life.replica.boot.clone(), sighting.renewals));
+            }
+            if !is_us && machine.is_some() && life.replica.host_id == machine {
+                ends.beside.push(life.replica.clone());
             }
             peers.push(Peer {
                 is_alive: is_us || !life.lease_left.is_zero(),
                 renewals: sighting.renewals,
                 still_for: sighting.still_for,
                 configurations: life.configurations,
+                is_draining: life.is_draining,
+                load: life.load,
+                age: life.age,
                 replica: life.replica,
             });
         }
+        if let Some(reached) = &self.peers {
+            let living: Vec<BootId> = peers.iter().map(|peer| peer.replica.boot.clone()).collect();
+            reached.keep(&living);
+        }
         self.membership.show(PeerView { peers, looked: Some(now) });
-        gone
+        ends
     }
+}
+
+/// Declares gone at once those of whom this machine has proof, without waiting for their leases (durability.md 2.2,
+/// guard c). Whom.
+async fn prove(store: &dyn TaskStore, machine: &dyn Machine, beside: Vec<Replica>) -> BTreeSet<BootId> {
+    let mut proved = BTreeSet::new();
+    for replica in beside {
+        let boot = replica.boot.clone();
+        if !timeout(bounds::STORE_REQUEST, machine.is_gone(replica.clone())).await.unwrap_or(false) {
+            continue;
+        }
+        match timeout(bounds::STORE_REQUEST, store.declare_gone(boot.clone())).await {
+            Ok(Ok(is_declared)) => {
+                machine.forget(&replica);
+                if is_declared {
+                    tracing::warn!(replica = %boot, "a replica on this machine is gone: its lock is free");
+                    proved.insert(boot);
+                }
+            }
+            Ok(Err(_)) | Err(_) => tracing::debug!(replica = %boot, "the end of a replica is not on record yet"),
+        }
+    }
+    proved
 }
 
 /// Declares dead who is gone, and makes due at once what they held. What is left to be taken back.

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use caribou_core::ids::BootId;
 use caribou_ports::store::{Renewed, StoreError, StoredReplica};
-use tokio::time::Instant;
+
+use super::trust::Moment;
 
 /// A message to the keeper.
 #[derive(Debug)]
@@ -14,7 +15,7 @@ pub(crate) enum MembershipMessage {
     /// It was asked for, at this time.
     Renewed {
         /// Before it was sent: trust counts from here.
-        sent: Instant,
+        sent: Moment,
         /// What the store says; `None` = no answer in time, or a fault of ours.
         answer: Option<Result<Renewed, StoreError>>,
     },

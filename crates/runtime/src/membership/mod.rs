@@ -14,14 +14,20 @@
 //!
 //! [`keeper`] renews, watches the others and buries those that are gone: what they held becomes due at once. It renews
 //! only while every role shows signs of life ([`pulse`]), because a process whose work hangs is no better than one that
-//! is gone. [`view`] is what everybody else reads. A store that fails is asked again, for ever.
+//! is gone. [`trust`] is counted by the machine's clock too, and its guard is told of it, so that the children of a
+//! replica that stands still end with it; of a replica on the same machine there may be proof that it is gone, and then
+//! nobody waits for its lease. [`view`] is what everybody else reads, [`life`] holds all of it together. A store that
+//! fails is asked again, for ever.
 
 mod keeper;
+mod life;
 mod message;
 mod pulse;
+mod trust;
 mod view;
 
 pub(crate) use keeper::Keeper;
+pub(crate) use life::OwnLife;
 pub(crate) use message::MembershipMessage;
 pub(crate) use pulse::Pulse;
 pub(crate) use view::Membership;

@@ -1,10 +1,13 @@
 //! The lease in paused time, over the store in memory.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use caribou_core::holding::{LeaseProfile, LifeOver};
 use caribou_core::ids::BootId;
+use caribou_ports::BoxFuture;
+use caribou_ports::machine::Machine;
 use caribou_ports::store::{Renewal, Replica, Replicas as _};
 use caribou_store::Memory;
 use ractor::{Actor, ActorRef};
@@ -15,20 +18,72 @@ use super::{Keeper, Membership, MembershipMessage};
 const FAST: LeaseProfile = LeaseProfile::FAST;
 
 async fn begun(store: &Memory, name: &str) -> BootId {
-    let replica = Replica { boot: BootId::from(name), host: "test".to_owned(), version: "0".to_owned() };
+    let replica = Replica::alone(BootId::from(name), "test", "0");
     store.begin(replica).await.unwrap();
     BootId::from(name)
 }
 
 async fn kept(store: &Memory, name: &str) -> (Membership, ActorRef<MembershipMessage>) {
-    let (boot, membership) = (begun(store, name).await, Membership::new(FAST));
-    let keeper =
-        Keeper { store: Arc::new(store.clone()), boot, configurations: Vec::new(), membership: membership.clone() };
+    let boot = begun(store, name).await;
+    keep(store, boot, Membership::new(FAST)).await
+}
+
+async fn keep(store: &Memory, boot: BootId, membership: Membership) -> (Membership, ActorRef<MembershipMessage>) {
+    let (store, configurations) = (Arc::new(store.clone()), Vec::new());
+    let keeper = Keeper { store, boot, configurations, membership: membership.clone(), peers: None };
     (membership, Actor::spawn(None, keeper, ()).await.unwrap().0)
 }
 
+/// A machine whose processes and clock the test plays.
+struct FakeMachine {
+    began: Instant,
+    /// For how long it was suspended.
+    suspended: Mutex<Duration>,
+    trusted: Mutex<Vec<Duration>>,
+    gone: Mutex<BTreeSet<BootId>>,
+    forgotten: Mutex<BTreeSet<BootId>>,
+}
+
+impl FakeMachine {
+    fn new() -> Arc<Self> {
+        let (suspended, trusted, gone, forgotten) = Default::default();
+        Arc::new(Self { began: Instant::now(), suspended, trusted, gone, forgotten })
+    }
+
+    fn trusted_until(&self) -> Duration {
+        self.trusted.lock().unwrap().last().copied().unwrap_or_default()
+    }
+}
+
+impl Machine for FakeMachine {
+    fn uptime(&self) -> Duration {
+        self.began.elapsed() + *self.suspended.lock().unwrap()
+    }
+
+    fn trust_until(&self, uptime: Duration) {
+        self.trusted.lock().unwrap().push(uptime);
+    }
+
+    fn is_gone(&self, replica: Replica) -> BoxFuture<'static, bool> {
+        let is_gone = self.gone.lock().unwrap().contains(&replica.boot);
+        Box::pin(async move { is_gone })
+    }
+
+    fn forget(&self, replica: &Replica) {
+        self.forgotten.lock().unwrap().insert(replica.boot.clone());
+    }
+}
+
+/// A life on this machine, with a lock there.
+async fn begun_on(store: &Memory, name: &str, machine: &str) -> BootId {
+    let lock_path = Some(format!("/data/{name}.lock"));
+    let replica = Replica { host_id: Some(machine.to_owned()), lock_path, ..Replica::alone(name.into(), "test", "0") };
+    store.begin(replica).await.unwrap();
+    BootId::from(name)
+}
+
 async fn renew(store: &Memory, boot: &BootId) {
-    let renewal = Renewal { boot: boot.clone(), lease: FAST.lease, configurations: Vec::new() };
+    let renewal = Renewal { boot: boot.clone(), lease: FAST.lease, configurations: Vec::new(), load: 0.0 };
     store.renew_lease(renewal).await.unwrap();
 }
 
@@ -107,7 +162,7 @@ async fn a_life_that_never_began_is_over() {
     let membership = Membership::new(FAST);
     let store: Arc<Memory> = Arc::default();
     let boot = BootId::from("nobody");
-    let keeper = Keeper { store, boot, configurations: Vec::new(), membership: membership.clone() };
+    let keeper = Keeper { store, boot, configurations: Vec::new(), membership: membership.clone(), peers: None };
     let _keeper = Actor::spawn(None, keeper, ()).await.unwrap();
     assert_eq!(membership.over().await, LifeOver::DeclaredDead);
 }
@@ -126,4 +181,79 @@ async fn one_renewal_in_time_saves_a_life() {
     assert!(is_up(&store, &late).await);
     sleep(FAST.lease + Duration::from_secs(2)).await;
     assert!(!is_up(&store, &late).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn trust_ends_with_the_clock_that_a_suspend_does_not_stop_and_the_guard_is_told_of_each_renewal() {
+    // Durability.md 2.3; invariant L1.
+    let (store, machine) = (Memory::default(), FakeMachine::new());
+    let boot = begun(&store, "a").await;
+    let (membership, _keeper) = keep(&store, boot, Membership::on(FAST, Some(machine.clone()))).await;
+    assert_eq!(machine.trusted_until(), Duration::ZERO, "not before the first renewal is granted");
+    sleep(Duration::from_millis(100)).await;
+    for _ in 0..60 {
+        let told = machine.trusted_until();
+        assert!(membership.may_act() && told > machine.uptime() && told <= machine.uptime() + FAST.trust());
+        assert!(membership.trust_left() <= FAST.trust());
+        sleep(Duration::from_secs(1)).await;
+    }
+    // The machine is suspended: this process's own clock stands still, and so do its timers.
+    *machine.suspended.lock().unwrap() += FAST.trust();
+    assert!(!membership.may_act() && membership.trust_left().is_zero());
+    sleep(FAST.renew * 2).await;
+    assert!(membership.may_act(), "nobody called it dead meanwhile");
+    assert!(machine.trusted_until() > machine.uptime());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_life_that_is_over_ends_its_children_at_once() {
+    // Invariant L1: what it held may be taken a moment later.
+    let (store, machine) = (Memory::default(), FakeMachine::new());
+    let boot = begun(&store, "a").await;
+    let (membership, _keeper) = keep(&store, boot.clone(), Membership::on(FAST, Some(machine.clone()))).await;
+    sleep(Duration::from_secs(1)).await;
+    store.end(boot).await.unwrap();
+    assert_eq!(membership.over().await, LifeOver::DeclaredDead);
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(machine.trusted_until(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_life_of_the_same_machine_is_declared_gone_by_proof_and_one_of_another_machine_by_its_lease() {
+    // Durability.md 2.2, guard c; architecture.md §10, flock proof.
+    let (store, machine) = (Memory::default(), FakeMachine::new());
+    let (beside, elsewhere) = (begun_on(&store, "beside", "m1").await, begun_on(&store, "elsewhere", "m2").await);
+    for boot in [&beside, &elsewhere] {
+        renew(&store, boot).await;
+    }
+    let boot = begun_on(&store, "a", "m1").await;
+    let (_membership, _keeper) = keep(&store, boot, Membership::on(FAST, Some(machine.clone()))).await;
+    sleep(Duration::from_secs(2)).await;
+    assert!(is_up(&store, &beside).await && is_up(&store, &elsewhere).await, "there is no proof");
+    machine.gone.lock().unwrap().extend([beside.clone(), elsewhere.clone()]);
+    sleep(Duration::from_secs(1)).await;
+    assert!(!is_up(&store, &beside).await, "its lease holds, and it is gone all the same");
+    assert!(is_up(&store, &elsewhere).await, "this machine knows nothing of the other");
+    assert_eq!(*machine.forgotten.lock().unwrap(), BTreeSet::from([beside]));
+    sleep(FAST.lease + Duration::from_secs(2)).await;
+    assert!(!is_up(&store, &elsewhere).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_life_that_drains_says_so_is_trusted_and_claims_nothing() {
+    // Durability.md 2.2, drain.
+    let store = Memory::default();
+    let (one, _one) = kept(&store, "a").await;
+    let (other, _other) = kept(&store, "b").await;
+    one.set_load(0.75);
+    sleep(FAST.renew * 2).await;
+    assert!(one.may_claim());
+    one.drain();
+    store.drain("a".into()).await.unwrap();
+    sleep(FAST.lease * 2).await;
+    assert!(one.may_act() && !one.may_claim());
+    let view = other.peers();
+    assert_eq!((view.alive().len(), view.claiming()), (2, vec![BootId::from("b")]));
+    let seen = view.peers.iter().find(|peer| peer.replica.boot.as_str() == "a").unwrap();
+    assert!(seen.is_draining && (seen.load - 0.75).abs() < f32::EPSILON);
 }

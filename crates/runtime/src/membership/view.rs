@@ -1,16 +1,19 @@
 //! What everybody but the keeper reads: whether this replica may act, and who else there is.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use caribou_core::holding::{LeaseProfile, LifeOver};
 use caribou_core::ids::BootId;
 use caribou_core::task::SnapshotFingerprint;
+use caribou_ports::machine::Machine;
 use caribou_ports::store::Replica;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::pulse::{Pulse, Pulses};
+use super::trust::{Moment, Trust};
 
 /// The standing of this life. Clones are the same.
 #[derive(Clone, Debug)]
@@ -19,10 +22,13 @@ pub(crate) struct Membership(Arc<Standing>);
 #[derive(Debug)]
 struct Standing {
     profile: LeaseProfile,
-    trusted_until: Mutex<Option<Instant>>,
+    trust: Trust,
     over: watch::Sender<Option<LifeOver>>,
     peers: RwLock<Arc<PeerView>>,
     pulses: Pulses,
+    draining: AtomicBool,
+    /// The bits of a number from 0 to 1.
+    load: AtomicU32,
 }
 
 /// Who is alive, as of the last look at the store.
@@ -47,12 +53,30 @@ pub struct Peer {
     pub still_for: Duration,
     /// The configurations of task servers it was started with.
     pub configurations: Vec<SnapshotFingerprint>,
+    /// Whether it hands over what it has, and takes nothing new.
+    pub is_draining: bool,
+    /// The part of its sessions that is in use, 0 to 1.
+    pub load: f32,
+    /// How long before that look it began, by the store's clock.
+    pub age: Duration,
+}
+
+impl Peer {
+    /// Whether it takes something new.
+    pub fn takes_part(&self) -> bool {
+        self.is_alive && !self.is_draining
+    }
 }
 
 impl PeerView {
     /// The lives whose lease holds.
     pub fn alive(&self) -> Vec<BootId> {
         self.peers.iter().filter(|peer| peer.is_alive).map(|peer| peer.replica.boot.clone()).collect()
+    }
+
+    /// The lives that claim work. What a draining one would have claimed is for the others.
+    pub fn claiming(&self) -> Vec<BootId> {
+        self.peers.iter().filter(|peer| peer.takes_part()).map(|peer| peer.replica.boot.clone()).collect()
     }
 
     /// Whether the lease of this life holds.
@@ -67,20 +91,28 @@ impl PeerView {
 
     /// The configurations of task servers that a replica with `ours` leaves to others.
     pub fn left_to_others(&self, ours: &[SnapshotFingerprint]) -> Vec<SnapshotFingerprint> {
-        let alive = self.peers.iter().filter(|peer| peer.is_alive);
-        SnapshotFingerprint::left_to_others(ours, alive.flat_map(|peer| peer.configurations.iter().copied()))
+        let claiming = self.peers.iter().filter(|peer| peer.takes_part());
+        SnapshotFingerprint::left_to_others(ours, claiming.flat_map(|peer| peer.configurations.iter().copied()))
     }
 }
 
 impl Membership {
-    /// Not trusted yet.
+    /// Not trusted yet, and all of this life ends with its process.
+    #[cfg(test)]
     pub(crate) fn new(profile: LeaseProfile) -> Self {
+        Self::on(profile, None)
+    }
+
+    /// Not trusted yet, on this machine.
+    pub(crate) fn on(profile: LeaseProfile, machine: Option<Arc<dyn Machine>>) -> Self {
         Self(Arc::new(Standing {
             profile,
-            trusted_until: Mutex::default(),
+            trust: Trust::none_yet(machine),
             over: watch::Sender::new(None),
             peers: RwLock::default(),
             pulses: Pulses::default(),
+            draining: AtomicBool::new(false),
+            load: AtomicU32::new(0),
         }))
     }
 
@@ -88,10 +120,47 @@ impl Membership {
         self.0.profile
     }
 
-    /// Whether this replica may claim and settle at this moment.
+    pub(super) fn machine(&self) -> Option<&Arc<dyn Machine>> {
+        self.0.trust.machine()
+    }
+
+    /// Whether this replica may settle at this moment, and go on with what it holds.
     pub(crate) fn may_act(&self) -> bool {
-        let until = *self.0.trusted_until.lock().unwrap_or_else(PoisonError::into_inner);
-        self.0.over.borrow().is_none() && until.is_some_and(|until| Instant::now() < until)
+        !self.trust_left().is_zero()
+    }
+
+    /// Whether it may claim something new, too.
+    pub(crate) fn may_claim(&self) -> bool {
+        self.may_act() && !self.is_draining()
+    }
+
+    /// For how long this replica still trusts itself; zero = not at all.
+    pub(crate) fn trust_left(&self) -> Duration {
+        if self.is_over() { Duration::ZERO } else { self.0.trust.left() }
+    }
+
+    /// Resolves once this replica has been trusted.
+    pub(super) async fn begun(&self) {
+        self.0.trust.begun().await;
+    }
+
+    /// The part of its sessions that is in use, 0 to 1, told to the others with the next renewal.
+    pub(crate) fn set_load(&self, load: f32) {
+        self.0.load.store(load.to_bits(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn load(&self) -> f32 {
+        f32::from_bits(self.0.load.load(Ordering::Relaxed))
+    }
+
+    /// Whether this replica hands over what it has, and takes nothing new.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.0.draining.load(Ordering::Acquire)
+    }
+
+    /// From now on it does.
+    pub(crate) fn drain(&self) {
+        self.0.draining.store(true, Ordering::Release);
     }
 
     /// Who there is.
@@ -122,14 +191,20 @@ impl Membership {
         self.0.pulses.hanging(self.0.profile.pulse())
     }
 
+    /// Now, by the clocks that trust goes by.
+    pub(super) fn now(&self) -> Moment {
+        self.0.trust.now()
+    }
+
     /// The renewal that was sent at `sent` was granted.
-    pub(super) fn trust_from(&self, sent: Instant) {
-        *self.0.trusted_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(sent + self.0.profile.trust());
+    pub(super) fn trust_from(&self, sent: Moment) {
+        self.0.trust.grant(sent, self.0.profile.trust());
     }
 
     /// For good.
     pub(super) fn end(&self, why: LifeOver) {
         self.0.over.send_replace(Some(why));
+        self.0.trust.end();
     }
 
     pub(super) fn is_over(&self) -> bool {

@@ -66,7 +66,7 @@ impl Actor for Group {
         myself.cast(NotifierMessage::Tick)?;
         let tell = move |wake| match wake {
             Wake::Delivery | Wake::Everything => myself.cast(NotifierMessage::Hint).is_ok(),
-            Wake::Work(_) => true,
+            Wake::Work(_) | Wake::Chain => true,
         };
         let listening = tokio::spawn(listen(self.desk.store.clone(), tell));
         Ok(GroupState {
@@ -127,7 +127,7 @@ impl Group {
     /// Looks at the store when its time has come and a slot is free, and sets the timer otherwise.
     fn look(&self, myself: &ActorRef<NotifierMessage>, state: &mut GroupState) {
         let now = Instant::now();
-        if !self.desk.membership.may_act() {
+        if !self.desk.membership.may_claim() {
             state.look = state.look.max(now + SOON);
         }
         let (slots, of) = match self.desk.sink.room() {

@@ -19,7 +19,7 @@ pub(crate) struct Passed {
 pub(super) async fn pass(desk: &Desk, free: usize, of: Audience) -> Result<Passed, StoreError> {
     let next = desk.store.next_delivery(desk.to()).await?;
     let mut claimed = Vec::new();
-    if next == Some(Duration::ZERO) && desk.membership.may_act() {
+    if next == Some(Duration::ZERO) && desk.membership.may_claim() {
         let wanted = ClaimDeliveries {
             owner: desk.boot.clone(),
             sink: desk.to(),

@@ -16,9 +16,10 @@ use caribou_ports::mcp::OpenError;
 use caribou_ports::token_endpoint::TokenEndpoint;
 use ractor::ActorCell;
 
+use super::alarm::Alarm;
 use super::chain::MemoryChain;
 use super::connection::{Chain, Connection, Desk};
-use super::stored::{SharedChain, StoredChains, Underway};
+use super::stored::{Nudges, Shared, SharedChain, StoredChains, Underway};
 use crate::metrics::Metrics;
 use crate::outside::Outside;
 
@@ -31,8 +32,7 @@ pub(crate) struct Chains {
     connections: Arc<Mutex<Connections>>,
     /// Where chains are shared; `None` = each replica has its own, in memory.
     pub(super) stored: Option<StoredChains>,
-    boot: BootId,
-    underway: Underway,
+    shared: Shared,
 }
 
 /// By server, and by what its `oauth` block stands for: one that is still opening sessions under former settings does
@@ -43,7 +43,10 @@ impl Chains {
     pub(crate) fn new(outside: &Outside, boot: BootId, metrics: Arc<Metrics>) -> Self {
         let (endpoint, stored) = (outside.token_endpoint.clone(), outside.oauth_chains.clone());
         let (root, connections) = Default::default();
-        Self { endpoint, metrics, root, connections, stored, boot, underway: Underway::new() }
+        let nudges = Nudges::over(stored.as_ref().and_then(|stored| stored.wakeups.clone()));
+        let alarm = outside.tasks.as_ref().map(|tasks| Alarm::to(&tasks.sinks)).unwrap_or_default();
+        let shared = Shared { boot, underway: Underway::new(), nudges, alarm };
+        Self { endpoint, metrics, root, connections, stored, shared }
     }
 
     /// The chain of a connection that there is none of in this process.
@@ -51,15 +54,15 @@ impl Chains {
         match self.stored.clone().filter(|_| oauth.grant == OAuthGrant::RefreshToken) {
             None => Chain::Memory(MemoryChain::seeded(oauth)),
             Some(stored) => {
-                let (seed, boot) = (Fingerprint::of(oauth), self.boot.clone());
-                Chain::Shared(Arc::new(SharedChain::new(name.clone(), seed, stored, boot, self.underway.clone())))
+                let (seed, shared) = (Fingerprint::of(oauth), self.shared.clone());
+                Chain::Shared(Arc::new(SharedChain::new(name.clone(), seed, stored, shared)))
             }
         }
     }
 
     /// Begins no refresh any more, and waits for those under way and for what is not stored yet, `CHAIN_STOP` at most.
     pub(crate) async fn stop(&self) {
-        if !self.underway.close(CHAIN_STOP).await {
+        if !self.shared.underway.close(CHAIN_STOP).await {
             tracing::error!("a refresh did not end in time: what it brings is lost, and its chain becomes unknown");
         }
     }

@@ -11,7 +11,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::connection::Desk;
+use super::connection::{Chain, Desk};
 use super::stored::Purpose;
 use crate::survived::survived;
 
@@ -35,7 +35,10 @@ pub(super) struct CoordinatorState {
     desk: Arc<Desk>,
     /// Who waits for the refresh now running.
     waiters: Vec<Waiter>,
-    is_refreshing: bool,
+    /// Who waits for it to end, and then for another token. Bounded as they are.
+    for_another: Vec<Waiter>,
+    /// Why the refresh now running was begun.
+    running: Option<Purpose>,
     /// The last failure, and until when it is the answer.
     failed: Option<(NoToken, Instant)>,
 }
@@ -46,7 +49,7 @@ impl Actor for Coordinator {
     type Arguments = Arc<Desk>;
 
     async fn pre_start(&self, _: ActorRef<Self::Msg>, desk: Arc<Desk>) -> Result<Self::State, ActorProcessingErr> {
-        Ok(CoordinatorState { desk, waiters: Vec::new(), is_refreshing: false, failed: None })
+        Ok(CoordinatorState { desk, waiters: Vec::new(), for_another: Vec::new(), running: None, failed: None })
     }
 
     async fn handle(
@@ -57,17 +60,27 @@ impl Actor for Coordinator {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             CoordinatorMessage::Want(waiter) => state.want(&myself, waiter),
-            CoordinatorMessage::Ahead if state.is_refreshing => {}
+            CoordinatorMessage::Ahead if state.running.is_some() => {}
             CoordinatorMessage::Ahead => state.begin(&myself, Purpose::Ahead),
             CoordinatorMessage::Another(waiter) => {
-                // A refresh that runs brings another token too.
-                let is_new = !state.is_refreshing;
-                state.join(waiter);
-                if is_new {
+                // Of a shared chain one that runs may only find what is stored, and that is no other token.
+                let brings_another = matches!(state.desk.chain, Chain::Memory(_));
+                match state.running {
+                    None => {
+                        state.join(waiter);
+                        state.begin(&myself, Purpose::Another);
+                    }
+                    Some(purpose) if brings_another || purpose == Purpose::Another => state.join(waiter),
+                    Some(_) => line_up(&mut state.for_another, waiter),
+                }
+            }
+            CoordinatorMessage::Refreshed(outcome) => {
+                state.refreshed(&outcome);
+                if !state.for_another.is_empty() {
+                    state.waiters.append(&mut state.for_another);
                     state.begin(&myself, Purpose::Another);
                 }
             }
-            CoordinatorMessage::Refreshed(outcome) => state.refreshed(&outcome),
         }
         Ok(())
     }
@@ -75,7 +88,7 @@ impl Actor for Coordinator {
 
 impl CoordinatorState {
     fn want(&mut self, myself: &ActorRef<CoordinatorMessage>, waiter: Waiter) {
-        if self.is_refreshing {
+        if self.running.is_some() {
             return self.join(waiter);
         }
         // Somebody else's refresh may have ended since the caller looked (contract 7.3, double check).
@@ -91,14 +104,11 @@ impl CoordinatorState {
     }
 
     fn join(&mut self, waiter: Waiter) {
-        if self.waiters.len() >= MAX_WAITING_FOR_TOKEN {
-            self.waiters.retain(|waiter| !waiter.is_closed());
-        }
-        self.waiters.push(waiter);
+        line_up(&mut self.waiters, waiter);
     }
 
     fn begin(&mut self, myself: &ActorRef<CoordinatorMessage>, purpose: Purpose) {
-        self.is_refreshing = true;
+        self.running = Some(purpose);
         let (desk, to) = (self.desk.clone(), myself.clone());
         tokio::spawn(async move {
             let server = desk.server.clone();
@@ -111,10 +121,18 @@ impl CoordinatorState {
     }
 
     fn refreshed(&mut self, outcome: &Result<AccessToken, NoToken>) {
-        self.is_refreshing = false;
+        self.running = None;
         self.failed = outcome.as_ref().err().map(|failure| (failure.clone(), Instant::now() + TOKEN_RETRY));
         for waiter in self.waiters.drain(..) {
             let _ = waiter.send(outcome.clone());
         }
     }
+}
+
+/// Puts one more in a line. Whoever gave up meanwhile has left its place to others, so it is cleared at its bound.
+fn line_up(line: &mut Vec<Waiter>, waiter: Waiter) {
+    if line.len() >= MAX_WAITING_FOR_TOKEN {
+        line.retain(|waiter| !waiter.is_closed());
+    }
+    line.push(waiter);
 }

@@ -14,8 +14,10 @@
 //! waiting cancels it. [`slot`] is the token in hand. Where there is a store, the refresh token to present next stands in
 //! a row that all replicas share ([`stored`]); else, and for grants without one, in this process ([`chain`],
 //! [`refresh`]). [`chains`] finds the connection of a server; it outlives sessions, discoveries and resets, and is
-//! dropped when the settings of its `oauth` block make it another one; its row lives longer ([`rows`]). Nothing here writes to the configuration.
+//! dropped when the settings of its `oauth` block make it another one; its row lives longer ([`rows`]). [`alarm`] tells
+//! that a person must act. Nothing here writes to the configuration.
 
+mod alarm;
 mod chain;
 mod chains;
 mod connection;

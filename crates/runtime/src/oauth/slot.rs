@@ -7,7 +7,7 @@
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use caribou_core::bounds::{REFRESH_AHEAD_AGAIN, TOKEN_REJECTED_AGAIN, TOKEN_REJECTED_PAUSE};
+use caribou_core::bounds::{REFRESH_AHEAD_AGAIN, TOKEN_REJECTED_AGAIN};
 use caribou_core::config::Secret;
 use caribou_core::oauth::is_expiring;
 use caribou_ports::access_token::AccessToken;
@@ -138,9 +138,10 @@ impl Slot {
             return false;
         };
         token.is_rejected = true;
-        let is_again = token.replaces_rejected && token.given_at.elapsed() < TOKEN_REJECTED_AGAIN;
+        let until = token.given_at + TOKEN_REJECTED_AGAIN;
+        let is_again = token.replaces_rejected && Instant::now() < until;
         if is_again {
-            held.refused_until = Some(Instant::now() + TOKEN_REJECTED_PAUSE);
+            held.refused_until = Some(until);
         }
         is_again
     }
@@ -215,8 +216,8 @@ mod tests {
         slot.reject(first.serial);
         let second = put(&slot, "Bearer 2", 3_600);
         assert!(slot.reject(second.serial) && !slot.reject(second.serial));
-        assert!(matches!(slot.look(SKEW), InHand::Refused(left) if left == TOKEN_REJECTED_PAUSE));
-        tokio::time::advance(TOKEN_REJECTED_PAUSE).await;
+        assert!(matches!(slot.look(SKEW), InHand::Refused(left) if left == TOKEN_REJECTED_AGAIN));
+        tokio::time::advance(TOKEN_REJECTED_AGAIN).await;
         assert!(matches!(slot.look(SKEW), InHand::Stale));
         // One that worked for a while was revoked like any other.
         let third = put(&slot, "Bearer 3", 3_600);

@@ -77,6 +77,16 @@ impl Sight<'_> {
         }
     }
 
+    /// What is known once `server` was discovered: one of the deployment, or one that the user brought.
+    pub(crate) async fn discovered(&self, server: &ServerName) -> Arc<Snapshot> {
+        let deployment = self.catalog.discovered(server).await;
+        let is_there = deployment.entries.iter().any(|entry| entry.name == *server);
+        match &self.own {
+            Some(own) if !is_there => own.catalog.discovered(server).await,
+            _ => deployment,
+        }
+    }
+
     /// What is known, without waiting.
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         let deployment = self.catalog.snapshot();

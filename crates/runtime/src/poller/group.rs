@@ -112,7 +112,7 @@ impl Actor for Group {
             PollerMessage::Hint(Wake::Everything) => {
                 ORDER.into_iter().for_each(|duty| state.due_in(duty, Duration::ZERO))
             }
-            PollerMessage::Hint(Wake::Delivery) => {}
+            PollerMessage::Hint(Wake::Delivery | Wake::Chain) => {}
             PollerMessage::DueIn(duty, wait) => state.due_in(duty, wait),
             PollerMessage::Passed(duty, passed) => self.passed(&myself, state, duty, passed),
             PollerMessage::Ended(task, token) => {
@@ -148,8 +148,8 @@ impl Group {
     fn look(&self, myself: &ActorRef<PollerMessage>, state: &mut GroupState) {
         let now = Instant::now();
         let mut next = now + bounds::TASK_LOOK;
-        let may_act = self.desk.membership.may_act();
-        if !may_act {
+        let may_claim = self.desk.membership.may_claim();
+        if !self.desk.membership.may_act() {
             // Another replica may soon do the same (invariant L1), and two cancels of one task must not overlap.
             state.running.retain(|_, running| !running.has_effect);
         }
@@ -160,7 +160,7 @@ impl Group {
             if one.is_looking || free == 0 {
                 continue;
             }
-            if !may_act {
+            if !may_claim {
                 one.look = one.look.max(now + UNTRUSTED);
             }
             if one.look > now {

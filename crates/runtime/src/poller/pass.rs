@@ -21,7 +21,7 @@ pub(crate) struct Passed {
 /// The store is asked to claim only when something is due, so that looking costs it a read.
 pub(super) async fn pass(desk: &Desk, duty: Duty, free: usize, with_overdue: bool) -> Result<Passed, StoreError> {
     let peers = desk.membership.peers();
-    let mut ours = shards_of(&desk.boot, &peers.alive());
+    let mut ours = shards_of(&desk.boot, &peers.claiming());
     // The first are given out first: with more due than there are slots, the last would never be.
     let first = ((chance() * ours.len() as f64) as usize).min(ours.len());
     ours.rotate_left(first);
@@ -38,12 +38,12 @@ pub(super) async fn pass(desk: &Desk, duty: Duty, free: usize, with_overdue: boo
     };
     let next = desk.store.next_due(ours.iter().map(|shard| duty.lane(*shard)).collect()).await?;
     let mut claimed = Vec::new();
-    if next == Some(Duration::ZERO) && desk.membership.may_act() {
+    if next == Some(Duration::ZERO) && desk.membership.may_claim() {
         claimed = desk.store.claim_due(wanted(ours.clone(), free, Duration::ZERO)).await?;
     }
     let others: Vec<Shard> = Shard::all().filter(|shard| !ours.contains(shard)).collect();
     let room = free.saturating_sub(u32::try_from(claimed.len()).unwrap_or(free));
-    if with_overdue && room > 0 && !others.is_empty() && desk.membership.may_act() {
+    if with_overdue && room > 0 && !others.is_empty() && desk.membership.may_claim() {
         match desk.store.claim_due(wanted(others, room, bounds::TASK_OVERDUE)).await {
             Ok(overdue) => claimed.extend(overdue),
             // What was claimed already is worked on.

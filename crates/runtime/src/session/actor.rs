@@ -1,20 +1,19 @@
 //! One session from bring-up to teardown.
 //!
-//! The loop takes a message and decides; bring-up, watching and teardown are child tasks, so a close always gets
-//! through. Never restarted: the next call opens another session under another actor.
+//! The loop takes a message and decides; bring-up ([`super::opening`]), watching and teardown are child tasks, so a close
+//! always gets through. Never restarted: the next call opens another session under another actor.
 
 use std::sync::Arc;
 
-use caribou_core::bounds;
-use caribou_core::config::Transport;
-use caribou_ports::mcp::{Credentials, Disconnect, EventSink, OpenError, OpenSession, Session};
-use caribou_ports::workspace::ThreadFolder;
+use caribou_ports::mcp::{Disconnect, EventSink, OpenError, Session};
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::handle::{Handle, NotOpened, Waiter};
+use super::home::{Homes, NotHeld};
+use super::opening::open;
 use super::registry::RegistryMessage;
 use crate::oauth::Chains;
 use crate::outside::Outside;
@@ -25,11 +24,35 @@ pub(super) struct SessionActor;
 pub(super) enum SessionMessage {
     /// More callers of the same key.
     Join(Vec<Waiter>),
-    Opened(Result<Arc<dyn Session>, OpenError>),
+    Opened(Result<Arc<dyn Session>, Unopened>),
     Ended(Disconnect),
     /// Whoever still waits for the bring-up is told this.
     Close(NotOpened),
     Closed,
+}
+
+/// Why a session was not opened.
+#[derive(Clone, Debug)]
+pub(super) enum Unopened {
+    /// The bring-up failed.
+    Failed(OpenError),
+    /// It was not begun, or not here.
+    Not(NotOpened),
+}
+
+impl From<OpenError> for Unopened {
+    fn from(error: OpenError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<NotHeld> for Unopened {
+    fn from(why: NotHeld) -> Self {
+        Self::Not(match why {
+            NotHeld::Moved => NotOpened::Moved,
+            NotHeld::Refused(why) => NotOpened::Untrusted(why),
+        })
+    }
 }
 
 /// What a session actor is born with.
@@ -37,6 +60,7 @@ pub(super) struct Birth {
     pub(super) handle: Arc<Handle>,
     pub(super) registry: ActorRef<RegistryMessage>,
     pub(super) outside: Outside,
+    pub(super) homes: Homes,
     pub(super) chains: Chains,
     /// Children being brought up at once, over the whole replica.
     pub(super) spawns: Arc<Semaphore>,
@@ -50,6 +74,7 @@ pub(super) struct SessionState {
     registry: ActorRef<RegistryMessage>,
     waiters: Vec<Waiter>,
     abandon: watch::Sender<bool>,
+    homes: Homes,
     phase: Phase,
 }
 
@@ -75,15 +100,19 @@ impl Actor for SessionActor {
             registry: birth.registry.clone(),
             waiters: std::mem::take(&mut birth.waiters),
             abandon,
+            homes: birth.homes.clone(),
             phase: Phase::Opening,
         };
+        let (homes, handle) = (birth.homes.clone(), birth.handle.clone());
         tokio::spawn(async move {
-            let fault = || Err(OpenError::NotStartable("this is a fault of Caribou; its log says more".to_owned()));
+            let fault =
+                || Err(OpenError::NotStartable("this is a fault of Caribou; its log says more".to_owned()).into());
             let opened = survived(open(birth, abandoned)).await.unwrap_or_else(fault);
             if let Err(MessagingErr::SendErr(SessionMessage::Opened(Ok(session)))) =
                 myself.cast(SessionMessage::Opened(opened))
             {
                 session.close().await;
+                leave(&homes, &handle);
             }
         });
         Ok(state)
@@ -123,7 +152,7 @@ impl SessionState {
 
     fn opened(&mut self, myself: &ActorRef<SessionMessage>, session: Arc<dyn Session>) {
         if matches!(self.phase, Phase::Closing) {
-            return tear_down(myself, session);
+            return self.tear_down(myself, session);
         }
         let ended = session.ended();
         let to = myself.clone();
@@ -139,21 +168,30 @@ impl SessionState {
         }
     }
 
-    fn failed(&mut self, myself: &ActorRef<SessionMessage>, error: OpenError) {
+    fn failed(&mut self, myself: &ActorRef<SessionMessage>, why: Unopened) {
         self.handle.retire();
-        if let OpenError::Timeout { message } = &error {
+        if let Unopened::Failed(OpenError::Timeout { message }) = &why {
             // Whoever waited may be gone by now; the message names server and bound (contract 4.5).
             tracing::warn!(session = %self.handle.key, "{message}");
         }
+        let (blamed, told) = match why {
+            Unopened::Failed(error) => (error.clone(), NotOpened::Failed(error)),
+            // It says nothing about the server.
+            Unopened::Not(why) => (OpenError::Abandoned, why),
+        };
         // The registry hears first: whoever tries again then finds this session gone.
-        self.gone(myself, Some(error.clone()));
+        self.gone(myself, Some(blamed));
         for waiter in self.waiters.drain(..) {
-            let _ = waiter.send(Err(NotOpened::Failed(error.clone())));
+            let _ = waiter.send(Err(told.clone()));
         }
     }
 
     fn ended(&mut self, myself: &ActorRef<SessionMessage>, disconnect: &Disconnect) {
-        tracing::warn!(session = %self.handle.key, reason = %disconnect.reason, exit = ?disconnect.exit, "session ended by itself");
+        if self.handle.home.is_there() {
+            tracing::debug!(session = %self.handle.key, reason = %disconnect.reason, "a session of another replica is left");
+        } else {
+            tracing::warn!(session = %self.handle.key, reason = %disconnect.reason, exit = ?disconnect.exit, "session ended by itself");
+        }
         self.handle.fell(disconnect);
         self.close(myself, &NotOpened::Failed(OpenError::Abandoned));
     }
@@ -170,7 +208,7 @@ impl SessionState {
             Phase::Live { session, watcher } => {
                 watcher.abort();
                 let _ = self.registry.cast(RegistryMessage::Closing(self.handle.clone()));
-                tear_down(myself, session);
+                self.tear_down(myself, session);
             }
             Phase::Closing => {}
         }
@@ -180,101 +218,21 @@ impl SessionState {
         let _ = self.registry.cast(RegistryMessage::Gone { handle: self.handle.clone(), failure });
         myself.stop(None);
     }
-}
 
-fn tear_down(myself: &ActorRef<SessionMessage>, session: Arc<dyn Session>) {
-    let to = myself.clone();
-    tokio::spawn(async move {
-        // Whatever became of the close, the place in the pool is free again.
-        let _ = survived(session.close()).await;
-        let _ = to.cast(SessionMessage::Closed);
-    });
-}
-
-/// Waits for its turn to spawn, then brings the session up within what is left of the deadline.
-async fn open(birth: Birth, abandoned: watch::Receiver<bool>) -> Result<Arc<dyn Session>, OpenError> {
-    // A server is told that its tasks are followed only where they are.
-    let is_followed = birth.outside.tasks.is_some();
-    let configured = &birth.handle.server;
-    let server = if is_followed { configured.clone() } else { configured.without_native_tasks() };
-    let late = || queued(&birth, "it waited for its turn all the time");
-    let _turn = if server.transport.owns_process() {
-        let turn = tokio::select! {
-            turn = birth.spawns.clone().acquire_owned() => turn.ok(),
-            () = given_up(abandoned.clone()) => return Err(OpenError::Abandoned),
-            () = at(birth.deadline) => None,
-        };
-        Some(turn.ok_or_else(late)?)
-    } else {
-        None
-    };
-    let left = birth.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-    let request = OpenSession {
-        label: birth.handle.key.to_string(),
-        folder: folder(&birth).await?,
-        timeout: left,
-        abandoned: Box::pin(given_up(abandoned)),
-        credentials: Credentials {
-            tokens: birth.chains.of(&server, server.is_personal())?,
-            is_token_optional: birth.handle.key.scope.is_catalog(),
-            headers: birth.handle.headers.as_deref().unwrap_or_default().to_vec(),
-        },
-        watch_lists: birth.handle.key.scope.is_catalog() || server.transport.owns_process(),
-        events: birth.events.clone(),
-        server,
-    };
-    match birth.outside.connector.open(request).await {
-        Err(OpenError::Timeout { message })
-            if left < birth.handle.server.session_init_timeout.map(|bound| bound / 2) =>
-        {
-            Err(queued(&birth, &message))
-        }
-        opened => opened,
+    fn tear_down(&self, myself: &ActorRef<SessionMessage>, session: Arc<dyn Session>) {
+        let (to, homes, handle) = (myself.clone(), self.homes.clone(), self.handle.clone());
+        tokio::spawn(async move {
+            // Whatever became of the close, the place in the pool is free again.
+            let _ = survived(session.close()).await;
+            leave(&homes, &handle);
+            let _ = to.cast(SessionMessage::Closed);
+        });
     }
 }
 
-/// The error of a bring-up whose time went by before it could begin.
-fn queued(birth: &Birth, what: &str) -> OpenError {
-    OpenError::Queued(format!(
-        "too many servers start at once for server `{}` to be ready within its session_init_timeout: {what}",
-        birth.handle.server.name
-    ))
-}
-
-/// The folder of the thread, for a child of one. The catalogue's children belong to no thread.
-///
-/// A child goes on without a folder for temporary files (contract 4.6), but not without the one that keeps its files
-/// apart from those of other threads (invariant P1).
-async fn folder(birth: &Birth) -> Result<Option<ThreadFolder>, OpenError> {
-    let Handle { key, server, .. } = &*birth.handle;
-    let (Some(folders), Transport::Stdio(stdio)) = (&birth.outside.folders, &server.transport) else { return Ok(None) };
-    if key.scope.is_catalog() {
-        return Ok(None);
-    }
-    let Ok(prepared) = tokio::time::timeout(bounds::FILES_LOOK, folders.prepare(&key.scope)).await else {
-        return Err(OpenError::NotStartable(
-            "the folder of its thread cannot be made: the disk does not answer".into(),
-        ));
-    };
-    let has_own = stdio.cwd.is_some() && stdio.thread_files.is_empty();
-    if let Err(error) | Ok(ThreadFolder { temp: Err(error), .. }) = &prepared {
-        tracing::warn!(session = %key, %error, "a child has no temporary folder of its own");
-    }
-    match prepared {
-        Ok(folder) => Ok(Some(folder)),
-        Err(_) if has_own => Ok(None),
-        Err(error) => Err(OpenError::NotStartable(error.to_string())),
-    }
-}
-
-async fn given_up(mut abandoned: watch::Receiver<bool>) {
-    // An error means that the actor itself is gone: nobody wants the session then either.
-    let _ = abandoned.wait_for(|abandoned| *abandoned).await;
-}
-
-async fn at(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
+/// Nothing is left of a session: whoever holds it next may begin at once.
+pub(super) fn leave(homes: &Homes, handle: &Handle) {
+    if handle.is_held() {
+        homes.free(&handle.key, handle.epoch());
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn close_one(pool: &mut Pool, handle: &Arc<Handle>) {
 }
 
 /// Closes one session; callers that wait for its bring-up are told why.
-fn close(held: &mut Held, why: NotOpened) {
+pub(super) fn close(held: &mut Held, why: NotOpened) {
     held.closing = true;
     let _ = held.actor.cast(SessionMessage::Close(why));
 }
@@ -41,9 +41,12 @@ pub(super) fn close_scope(pool: &mut Pool, scope: &Scope, server: Option<&Server
     }
     let mut gone = Vec::new();
     for held in pool.held.values_mut().filter(|held| matches(&held.handle.key)) {
-        let (tell, told) = oneshot::channel();
-        held.gone.push(tell);
-        gone.push(told);
+        // A session of another replica is only left; that one closes it.
+        if !held.handle.home.is_there() {
+            let (tell, told) = oneshot::channel();
+            held.gone.push(tell);
+            gone.push(told);
+        }
         held.handle.retire();
         close(held, NotOpened::Failed(OpenError::Abandoned));
     }

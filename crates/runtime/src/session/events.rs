@@ -17,12 +17,15 @@ use crate::metrics::Metrics;
 impl Registry {
     /// Receives what the session behind `handle` tells on its own.
     pub(super) fn events(&self, handle: &Arc<Handle>) -> EventSink {
-        let (handle, book) = (Arc::downgrade(handle), self.book.clone());
+        let (handle, book, homes) = (Arc::downgrade(handle), self.book.clone(), self.homes.clone());
         let (dirty, oddities, in_force) = (self.dirty.clone(), self.oddities.clone(), self.in_force.clone());
         Arc::new(move |event| {
             let Some(handle) = handle.upgrade() else { return };
             match event {
                 SessionEvent::Oddity(oddity) => return oddities.note(&handle.server.name, oddity),
+                SessionEvent::Reopened if handle.is_held() => {
+                    homes.follow(&handle);
+                }
                 SessionEvent::Reopened => {
                     handle.reopened(book.lock().unwrap_or_else(PoisonError::into_inner).next(&handle.key));
                 }

@@ -11,13 +11,15 @@ use std::time::Duration;
 
 use caribou_core::bounds::BRIEF_LIFE;
 use caribou_core::config::{Secret, ServerConfig};
-use caribou_core::ids::{Epoch, SessionKey};
+use caribou_core::failure::Code;
+use caribou_core::ids::{BootId, Epoch, SessionKey};
 use caribou_core::task::TaskId;
 use caribou_ports::mcp::{CallError, Disconnect, OpenError, Session};
 use ractor::ActorRef;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use tokio::time::Instant;
 
+use super::home::Home;
 use super::registry::RegistryMessage;
 use super::tenants::Tenants;
 use crate::config::{Binding, Generation};
@@ -30,6 +32,8 @@ pub(crate) struct Handle {
     pub(crate) generation: Generation,
     /// The headers of a caller that it was opened with; they name whom it acts for.
     pub(crate) headers: Option<Arc<[(String, Secret)]>>,
+    /// Where it lives.
+    pub(crate) home: Home,
     pub(crate) opened_at: Instant,
     /// Set once, when the session goes live.
     live: OnceLock<Arc<dyn Session>>,
@@ -43,6 +47,10 @@ pub(crate) struct Handle {
     /// Tasks that end with it.
     tenants: Tenants,
     epoch: AtomicU64,
+    /// Whether it is on record that this replica holds it.
+    is_held: AtomicBool,
+    /// Whether it takes no further call: it is closed when those in flight have ended.
+    is_leaving: AtomicBool,
     /// Whether the thread was told this epoch.
     told: AtomicBool,
     /// Milliseconds from `opened_at` to the end of the last call.
@@ -78,6 +86,7 @@ impl Handle {
             server: binding.server,
             generation: binding.generation,
             headers: binding.headers,
+            home: binding.home,
             opened_at: Instant::now(),
             live: OnceLock::new(),
             live_since: OnceLock::new(),
@@ -87,6 +96,8 @@ impl Handle {
             max_calls,
             tenants: Tenants::default(),
             epoch: AtomicU64::new(epoch.0),
+            is_held: AtomicBool::new(false),
+            is_leaving: AtomicBool::new(false),
             told: AtomicBool::new(false),
             last_used_ms: AtomicU64::new(0),
             registry,
@@ -97,6 +108,9 @@ impl Handle {
     /// Admits one call, or says why not. Never waits.
     pub(crate) fn admit(self: &Arc<Self>) -> Result<Admitted, NotAdmitted> {
         let Some(session) = self.live.get() else { return Err(NotAdmitted::Opening) };
+        if self.is_leaving() {
+            return Err(NotAdmitted::Retired);
+        }
         match self.gate.clone().try_acquire_owned() {
             Ok(permit) => Ok(Admitted { handle: self.clone(), session: session.clone(), permit: Some(permit) }),
             Err(TryAcquireError::NoPermits) => Err(NotAdmitted::Busy),
@@ -140,6 +154,18 @@ impl Handle {
         }
     }
 
+    /// Lets no further call in: retired as soon as those in flight have ended. A session that a task lives in stays as
+    /// it is.
+    pub(super) fn leave(&self) {
+        if self.tenants.are_none() {
+            self.is_leaving.store(true, Ordering::Release);
+        }
+    }
+
+    pub(super) fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Ordering::Acquire)
+    }
+
     /// Retires the session, whatever is in flight: it failed, or is to be closed.
     pub(super) fn retire(&self) {
         self.gate.close();
@@ -168,7 +194,9 @@ impl Handle {
     /// The session ended by itself, unless it was retired before: it is now.
     pub(super) fn fell(&self, disconnect: &Disconnect) {
         let is_brief = self.live_since.get().is_some_and(|since| since.elapsed() < BRIEF_LIFE);
-        let never_worked = is_brief && !self.is_retired() && !self.answered.load(Ordering::Relaxed);
+        // What becomes of a session elsewhere says nothing about its server.
+        let is_blamed = !self.home.is_there() && !self.is_retired();
+        let never_worked = is_brief && is_blamed && !self.answered.load(Ordering::Relaxed);
         // Several calls may see the same end, which counts once.
         if never_worked && !self.never_worked.swap(true, Ordering::AcqRel) {
             let failure = OpenError::Exited(disconnect.clone());
@@ -219,8 +247,35 @@ impl Handle {
         Epoch(self.epoch.load(Ordering::Acquire))
     }
 
+    /// The epoch that the store gave out for it. `is_held` = to this replica.
+    pub(super) fn at(&self, epoch: Epoch, is_held: bool) {
+        self.epoch.store(epoch.0, Ordering::Release);
+        self.is_held.store(is_held, Ordering::Release);
+    }
+
+    /// This replica holds it at this epoch; `None` = such sessions are not on record.
+    pub(super) fn hold(&self, taken: Option<Epoch>) {
+        if let Some(epoch) = taken {
+            self.at(epoch, true);
+        }
+    }
+
+    /// Whether it is on record that this replica holds it: then it may be used only while the replica is trusted
+    /// (invariant L1).
+    pub(crate) fn is_held(&self) -> bool {
+        self.is_held.load(Ordering::Acquire)
+    }
+
+    /// The life of the replica that it lives in.
+    pub(crate) fn owner<'a>(&'a self, ours: &'a BootId) -> &'a BootId {
+        match &self.home {
+            Home::Here => ours,
+            Home::There { peer, .. } => &peer.boot,
+        }
+    }
+
     /// The server forgot the session and it was opened anew in place: a later epoch, which nobody was told of.
-    pub(super) fn reopened(&self, epoch: Epoch) {
+    pub(crate) fn reopened(&self, epoch: Epoch) {
         self.epoch.fetch_max(epoch.0, Ordering::AcqRel);
         self.told.store(false, Ordering::Release);
     }
@@ -270,6 +325,16 @@ pub(crate) enum NotOpened {
     NoRoom { limit: usize },
     /// The configuration this caller goes by is no longer in force.
     Superseded,
+    /// It lives elsewhere than was believed: look it up again.
+    Moved,
+    /// The replica that it lives in could not open it.
+    There { code: Code, detail: String, retry_after: Option<Duration> },
+    /// This replica may not hold it now.
+    Untrusted(String),
+    /// It was not opened in this time.
+    TooLate(Duration),
+    /// Whatever is opened ends at once.
+    KeepsEnding,
     /// The replica stops.
     Stopping,
 }

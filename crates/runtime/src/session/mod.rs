@@ -9,7 +9,9 @@
 //!
 //! [`registry`] decides which sessions exist: room, eviction, backoff, epochs. One [`actor`] owns one session from
 //! bring-up to teardown; it is never restarted, because the process it stood for is gone. [`handle`] is what callers
-//! hold: it admits a call without a message when the session is live. [`router`] brings the two together.
+//! hold: it admits a call without a message when the session is live. [`router`] brings the two together, and asks
+//! [`home`] where a session lives before one is opened: here, or in another replica, whose session is then held like any
+//! other.
 //!
 //! A session is closed when nobody has called it for a while, or to make room, but never with a call in flight or an
 //! unfinished task ([`tenants`]). A key's next session opens only after the last one is gone (invariant S3); the failure
@@ -19,14 +21,21 @@ mod actor;
 mod book;
 mod closing;
 mod events;
+mod files;
 mod handle;
+mod home;
+mod joining;
+mod opening;
 mod pool;
+mod reaping;
+mod refusal;
 mod registry;
 mod router;
 mod tenants;
 
 pub(crate) use book::EpochBook;
 pub(crate) use events::Oddities;
-pub(crate) use handle::{Admitted, Handle};
+pub(crate) use handle::{Admitted, Handle, NotAdmitted, NotOpened};
+pub(crate) use home::{Home, Homes};
 pub(crate) use registry::{Directory, Registry, RegistryMessage, Tally};
 pub(crate) use router::Router;

@@ -16,7 +16,9 @@ use ractor::ActorRef;
 use tokio::time::Instant;
 
 use super::actor::SessionMessage;
-use super::handle::{Handle, Waiter};
+use super::closing::refuse;
+use super::handle::{Handle, NotOpened, Waiter};
+use super::home::Home;
 use crate::config::Binding;
 use crate::options::Options;
 
@@ -59,8 +61,9 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) fn of(server: &ServerConfig) -> Self {
-        if server.transport.owns_process() { Self::Child } else { Self::Remote }
+    /// A child of another replica costs no more here than a remote session.
+    pub(super) fn of(server: &ServerConfig, home: &Home) -> Self {
+        if server.transport.owns_process() && !home.is_there() { Self::Child } else { Self::Remote }
     }
 }
 
@@ -75,6 +78,8 @@ pub(super) struct Pool {
     /// Shared with all handles: whether a call that ends should tell the registry.
     pub(super) wanted: Arc<AtomicBool>,
     pub(super) stopping: bool,
+    /// Whether what is idle is handed over, and nothing is opened any more.
+    pub(super) draining: bool,
 }
 
 impl Pool {
@@ -87,11 +92,19 @@ impl Pool {
             stderr: HashMap::new(),
             wanted: Arc::new(AtomicBool::new(false)),
             stopping: false,
+            draining: false,
         }
     }
 
+    /// The part of the sessions with children that is in use, 0 to 1.
+    pub(super) fn load(&self) -> f32 {
+        let held = u16::try_from(self.of_kind(Kind::Child).count()).unwrap_or(u16::MAX);
+        let limit = u16::try_from(self.limit(Kind::Child)).unwrap_or(u16::MAX).max(1);
+        f32::from(held) / f32::from(limit)
+    }
+
     fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Held> {
-        self.held.values().filter(move |held| Kind::of(&held.handle.server) == kind)
+        self.held.values().filter(move |held| Kind::of(&held.handle.server, &held.handle.home) == kind)
     }
 
     /// The entry of exactly this session, not of a later one under its key.
@@ -105,7 +118,11 @@ impl Pool {
             held: self.of_kind(kind).count(),
             closing: self.of_kind(kind).filter(|held| held.closing).count(),
             limit: self.limit(kind),
-            waiting: self.waiting.iter().filter(|waiting| Kind::of(&waiting.binding.server) == kind).count(),
+            waiting: self
+                .waiting
+                .iter()
+                .filter(|waiting| Kind::of(&waiting.binding.server, &waiting.binding.home) == kind)
+                .count(),
             max_waiting: caribou_core::bounds::MAX_WAITING_FOR_ROOM,
             has_idle: self.idle_longest(kind).is_some(),
         }
@@ -141,13 +158,22 @@ impl Pool {
         }
     }
 
+    /// From now on what falls idle is told of, and nothing new is opened: whoever waits is sent elsewhere.
+    pub(super) fn drain(&mut self) {
+        self.draining = true;
+        for waiting in self.waiting.drain(..) {
+            refuse(waiting.waiters, &NotOpened::Moved);
+        }
+        self.wanted.store(true, Ordering::Release);
+    }
+
     /// Forgets waiters that gave up, and keys nobody waits for any more.
     pub(super) fn drop_the_gone(&mut self) {
         for waiting in &mut self.waiting {
             waiting.waiters.retain(|waiter| !waiter.is_closed());
         }
         self.waiting.retain(|waiting| !waiting.waiters.is_empty());
-        self.wanted.store(!self.waiting.is_empty(), Ordering::Release);
+        self.wanted.store(self.draining || !self.waiting.is_empty(), Ordering::Release);
     }
 
     /// Whether the server is left alone for now, as far as this key is concerned: its last failure, and for how long.

@@ -10,16 +10,19 @@ use std::time::Duration;
 use caribou_core::ids::{Scope, ServerName, SessionKey};
 use caribou_core::session::{Admission, admit};
 use caribou_ports::mcp::OpenError;
-use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr, SupervisionEvent};
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 
-use super::actor::{Birth, SessionActor, SessionMessage};
+use super::actor::{Birth, SessionActor, leave};
 use super::book::EpochBook;
 use super::closing::{close_all, close_one, close_scope, close_superseded, refuse};
 use super::events::Oddities;
-use super::handle::{Handle, NotAdmitted, NotOpened, Waiter};
+use super::handle::{Handle, NotOpened, Waiter};
+use super::home::Homes;
+use super::joining::join;
 use super::pool::{Held, Kind, Pool};
+use super::reaping::is_standing;
 use crate::catalog::DirtyLists;
 use crate::config::{Binding, InForce};
 use crate::metrics::Metrics;
@@ -36,6 +39,7 @@ pub(crate) type Directory = Arc<RwLock<HashMap<SessionKey, Arc<Handle>>>>;
 pub(crate) struct Registry {
     pub(crate) options: Options,
     pub(crate) outside: Outside,
+    pub(crate) homes: Homes,
     pub(crate) chains: Chains,
     pub(crate) in_force: InForce,
     pub(crate) directory: Directory,
@@ -66,6 +70,8 @@ pub(crate) enum RegistryMessage {
     Tick,
     /// Close the sessions of a scope, of one server if named; answers how many when they are gone.
     Close { scope: Scope, server: Option<ServerName>, done: oneshot::Sender<usize> },
+    /// Hand over what is idle, now and as it falls idle, and open nothing any more; answers when nothing is left.
+    Drain { done: oneshot::Sender<()> },
     /// Close everything and open nothing any more.
     Stop { done: oneshot::Sender<()> },
     /// The configuration changed: close what it superseded. Answers once no call is admitted there any more.
@@ -81,9 +87,10 @@ pub(crate) struct Tally {
 }
 
 pub(crate) struct RegistryState {
-    pool: Pool,
+    pub(super) pool: Pool,
     spawns: Arc<Semaphore>,
-    stopped: Option<oneshot::Sender<()>>,
+    /// Who waits for the last session to be gone.
+    stopped: Vec<oneshot::Sender<()>>,
 }
 
 impl Actor for Registry {
@@ -99,7 +106,7 @@ impl Actor for Registry {
         Ok(RegistryState {
             pool: Pool::new(self.options.clone()),
             spawns: Arc::new(Semaphore::new(self.options.max_spawns.max(1))),
-            stopped: None,
+            stopped: Vec::new(),
         })
     }
 
@@ -126,10 +133,14 @@ impl Actor for Registry {
                 }
             }
             RegistryMessage::Gone { handle, failure } => self.gone(&myself, state, &handle, failure).await,
-            RegistryMessage::FellIdle => self.serve_waiting(&myself, state).await,
+            RegistryMessage::FellIdle => {
+                self.hand_over(state);
+                self.serve_waiting(&myself, state).await;
+            }
             RegistryMessage::Tick => {
                 state.pool.forget_brief_lives();
                 self.reap(state);
+                self.hand_over(state);
                 self.serve_waiting(&myself, state).await;
             }
             RegistryMessage::Close { scope, server, done } => {
@@ -137,7 +148,13 @@ impl Actor for Registry {
             }
             RegistryMessage::Stop { done } => {
                 close_all(&mut state.pool);
-                state.stopped = Some(done);
+                state.stopped.push(done);
+                tell_if_stopped(state);
+            }
+            RegistryMessage::Drain { done } => {
+                state.pool.drain();
+                state.stopped.push(done);
+                self.hand_over(state);
                 tell_if_stopped(state);
             }
             RegistryMessage::Supersede { done } => {
@@ -164,9 +181,11 @@ impl Actor for Registry {
             if let Some(handle) = failed.map(|held| held.handle.clone()) {
                 tracing::error!(session = %handle.key, %error, "a session actor failed; its session is closed");
                 handle.retire();
+                let homes = self.homes.clone();
                 tokio::spawn(async move {
                     if let Some(session) = handle.session() {
                         let _ = survived(session.close()).await;
+                        leave(&homes, &handle);
                     }
                     let _ = myself.cast(RegistryMessage::Gone { handle, failure: None });
                 });
@@ -194,12 +213,16 @@ impl Registry {
             return refuse(waiters, &NotOpened::Superseded);
         }
         if let Some(held) = state.pool.held.get_mut(&key) {
-            return join(held, &binding, waiters);
+            return join(held, &binding, waiters, state.pool.draining);
         }
         if let Some((last, retry_after)) = state.pool.backing_off(&key) {
             return refuse(waiters, &NotOpened::BackingOff { last, retry_after });
         }
-        let kind = Kind::of(server);
+        if state.pool.draining && !binding.home.is_there() {
+            // Another replica takes it.
+            return refuse(waiters, &NotOpened::Moved);
+        }
+        let kind = Kind::of(server, &binding.home);
         let is_waiting = state.pool.waiting.iter().any(|waiting| waiting.key == key);
         match admit(state.pool.occupancy(kind)) {
             Admission::Open if !is_waiting => {
@@ -231,6 +254,7 @@ impl Registry {
             handle: handle.clone(),
             registry: myself.clone(),
             outside: self.outside.clone(),
+            homes: self.homes.clone(),
             chains: self.chains.clone(),
             spawns: state.spawns.clone(),
             deadline,
@@ -239,10 +263,13 @@ impl Registry {
         };
         match Actor::spawn_linked(None, SessionActor, birth, myself.get_cell()).await {
             Ok((actor, _)) => {
-                self.metrics.session_opening(&handle.server);
+                if !handle.home.is_there() {
+                    self.metrics.session_opening(&handle.server);
+                }
                 write(&self.directory).insert(key.clone(), handle.clone());
                 let held = Held { handle, actor, closing: false, successors: Vec::new(), gone: Vec::new() };
                 state.pool.held.insert(key, held);
+                self.homes.show_load(state.pool.load());
             }
             Err(error) => tracing::error!(session = %handle.key, %error, "a session actor did not start"),
         }
@@ -260,7 +287,14 @@ impl Registry {
         }
         write(&self.directory).remove(&handle.key);
         let Some(held) = state.pool.held.remove(&handle.key) else { return };
-        self.metrics.session_gone(&handle.server, failure.is_some() || handle.never_worked());
+        if !handle.home.is_there() {
+            self.metrics.session_gone(&handle.server, failure.is_some() || handle.never_worked());
+        }
+        self.homes.show_load(state.pool.load());
+        let scope = &handle.key.scope;
+        if handle.is_held() && !state.pool.held.keys().any(|other| other.scope == *scope) {
+            self.homes.left_files(scope);
+        }
         match failure {
             Some(OpenError::Abandoned | OpenError::Queued(_)) => {}
             Some(error) => {
@@ -294,7 +328,7 @@ impl Registry {
         state.pool.drop_the_gone();
         let mut at = 0;
         while let Some(waiting) = state.pool.waiting.get(at) {
-            let kind = Kind::of(&waiting.binding.server);
+            let kind = Kind::of(&waiting.binding.server, &waiting.binding.home);
             let now = state.pool.occupancy(kind);
             if waiting.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 let Some(late) = state.pool.waiting.remove(at) else { break };
@@ -315,61 +349,6 @@ impl Registry {
         }
         state.pool.drop_the_gone();
     }
-
-    /// Closes the session idle for longest.
-    fn evict(&self, state: &mut RegistryState, kind: Kind) {
-        let Some(victim) = state.pool.idle_longest(kind).cloned() else { return };
-        if victim.retire_if_idle() {
-            self.metrics.session_reaped(&victim.server, "evicted");
-            close_one(&mut state.pool, &victim);
-        }
-    }
-
-    /// Closes every session that nobody called for too long.
-    fn reap(&self, state: &mut RegistryState) {
-        let idle = self.options.session_idle;
-        let tired: Vec<Arc<Handle>> = state
-            .pool
-            .held
-            .values()
-            .filter(|held| !held.closing && !is_standing(&held.handle) && held.handle.idle_for() >= idle)
-            .map(|held| held.handle.clone())
-            .collect();
-        for handle in tired {
-            if handle.retire_if_idle() {
-                self.metrics.session_reaped(&handle.server, "idle");
-                close_one(&mut state.pool, &handle);
-            }
-        }
-    }
-}
-
-/// The catalogue's session with a remote server stays open to hear of changes.
-fn is_standing(handle: &Handle) -> bool {
-    handle.key.scope.is_catalog() && !handle.server.transport.owns_process()
-}
-
-/// Callers of a key that has a session: in, behind its bring-up, or behind its end.
-fn join(held: &mut Held, binding: &Binding, waiters: Vec<Waiter>) {
-    let later = |waiter| (binding.clone(), waiter);
-    if held.closing || held.handle.is_retired() || held.handle.generation != binding.generation {
-        held.successors.extend(waiters.into_iter().map(later));
-        return;
-    }
-    for waiter in waiters {
-        match held.handle.admit() {
-            Ok(admitted) => drop(waiter.send(Ok(admitted))),
-            Err(NotAdmitted::Busy) => drop(waiter.send(Err(NotOpened::Busy))),
-            Err(NotAdmitted::Retired) => held.successors.push(later(waiter)),
-            Err(NotAdmitted::Opening) => {
-                if let Err(MessagingErr::SendErr(SessionMessage::Join(back))) =
-                    held.actor.cast(SessionMessage::Join(vec![waiter]))
-                {
-                    held.successors.extend(back.into_iter().map(later));
-                }
-            }
-        }
-    }
 }
 
 /// Queues a key for room, but not beyond its bring-up bound.
@@ -387,10 +366,10 @@ fn wait(
 }
 
 fn tell_if_stopped(state: &mut RegistryState) {
-    if state.pool.held.is_empty()
-        && let Some(stopped) = state.stopped.take()
-    {
-        let _ = stopped.send(());
+    if state.pool.held.is_empty() {
+        for stopped in state.stopped.drain(..) {
+            let _ = stopped.send(());
+        }
     }
 }
 

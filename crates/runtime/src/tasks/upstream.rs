@@ -23,7 +23,7 @@ use caribou_ports::task_driver::{RemoteError, Upstream};
 use serde_json::value::RawValue;
 
 use super::road::{About, TaskRoad};
-use crate::call::{call_failed, call_headers, header_meta};
+use crate::call::{MOVE_PAUSE, MOVES, call_failed, call_headers, header_meta};
 use crate::caller::RequestSecrets;
 use crate::config::Binding;
 use crate::error::VerbError;
@@ -182,13 +182,20 @@ impl SessionUpstream {
     where
         F: Future<Output = Result<T, CallError>>,
     {
-        let mut is_first = true;
+        let (mut is_first, mut moves) = (true, 0);
         loop {
             let admitted = self.admit(headers).await?;
             self.reached.store(true, Ordering::Relaxed);
             let result = send(admitted.session.clone()).await;
             admitted.handle.asked(&result);
             match result {
+                // The replica that it is in does not hold it any more: it is looked up again.
+                Err(CallError::Disconnected { sent: false, .. })
+                    if admitted.handle.home.is_there() && moves < MOVES =>
+                {
+                    moves += 1;
+                    tokio::time::sleep(MOVE_PAUSE * moves).await;
+                }
                 Err(CallError::Disconnected { sent: false, .. }) if is_first => is_first = false,
                 done => return done.map_err(|e| self.failed(what, e, headers)),
             }
@@ -322,7 +329,8 @@ impl Upstream for SessionUpstream {
     ) -> BoxFuture<'_, Result<Box<RawValue>, RemoteError>> {
         Box::pin(async move {
             let send = |session: Arc<dyn Session>| {
-                let request = RawRequest { method, params: params.clone(), headers: Vec::new(), progress: None };
+                let request =
+                    RawRequest { method: method.into(), params: params.clone(), headers: Vec::new(), progress: None };
                 async move { session.request(request).await }
             };
             self.sized(method, self.send_beside(method, send).await?)
@@ -362,6 +370,7 @@ impl Upstream for SessionUpstream {
 
     fn session_id(&self) -> Option<String> {
         let handle = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-        self.is_bound_to(&handle).then(|| Pin { boot: self.boot.clone(), epoch: handle.epoch() }.to_string())
+        self.is_bound_to(&handle)
+            .then(|| Pin { boot: handle.owner(&self.boot).clone(), epoch: handle.epoch() }.to_string())
     }
 }

@@ -26,7 +26,7 @@ pub(crate) const REFUSED: &str = "Bearer refused";
 /// What the fake does, and what it saw.
 pub(crate) struct Fake {
     pub(crate) open_takes: Duration,
-    pub(crate) close_takes: Duration,
+    pub(crate) close_takes: Mutex<Duration>,
     /// Every n-th bring-up fails; 0 = none.
     pub(crate) fail_every: usize,
     /// Servers whose bring-up never ends.
@@ -73,7 +73,7 @@ impl Default for Fake {
     fn default() -> Self {
         Self {
             open_takes: Duration::from_millis(10),
-            close_takes: Duration::from_millis(10),
+            close_takes: Mutex::new(Duration::from_millis(10)),
             fail_every: 0,
             hanging: Vec::new(),
             failing: Vec::new(),
@@ -159,7 +159,8 @@ impl Connector for FakeConnector {
             let is_refused = request.credentials.headers.iter().any(|(_, value)| value.expose() == REFUSED);
             let failed = failed.or_else(|| is_refused.then(|| OpenError::Denied(format!("server `{name}` says no"))));
             if let Some(error) = failed {
-                tokio::time::sleep(fake.close_takes).await;
+                let close_takes = *fake.close_takes.lock().unwrap();
+                tokio::time::sleep(close_takes).await;
                 fake.alive.fetch_sub(1, Ordering::SeqCst);
                 return Err(error);
             }
@@ -263,8 +264,8 @@ impl Session for FakeSession {
     }
 
     fn request(&self, request: RawRequest) -> BoxFuture<'_, Result<Box<RawValue>, CallError>> {
-        self.fake.asked.lock().unwrap().push(request.method.to_owned());
-        let result = self.fake.results.lock().unwrap().get(request.method).map(|text| raw(text));
+        self.fake.asked.lock().unwrap().push(request.method.clone().into_owned());
+        let result = self.fake.results.lock().unwrap().get(&*request.method).map(|text| raw(text));
         let message = format!("no {}", request.method);
         let answer = result.ok_or(CallError::Rpc { code: -32601, message, data: None });
         Box::pin(std::future::ready(answer))
@@ -298,7 +299,8 @@ impl Session for FakeSession {
         let (fake, closed) = (self.fake.clone(), self.closed.clone());
         self.end.send_replace(Some(died()));
         Box::pin(async move {
-            tokio::time::sleep(fake.close_takes).await;
+            let close_takes = *fake.close_takes.lock().unwrap();
+            tokio::time::sleep(close_takes).await;
             if !closed.swap(true, Ordering::SeqCst) {
                 fake.alive.fetch_sub(1, Ordering::SeqCst);
             }
@@ -364,6 +366,7 @@ pub(crate) fn call(name: &str, thread: &str) -> CallTool {
     CallTool {
         name: name.into(),
         arguments: None,
+        meta: Vec::new(),
         caller: anybody(),
         secrets: RequestSecrets::default(),
         run_id: None,

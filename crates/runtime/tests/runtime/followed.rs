@@ -95,6 +95,7 @@ impl Setting {
             file: stored.file.clone(),
             allowlist: Allowlist::default(),
             unsupported: Default::default(),
+            resets: None,
         };
         let interceptors = Arc::new(Scripts::default());
         let outside = Outside {

@@ -15,6 +15,8 @@ mod permissions;
 mod personal;
 mod races;
 mod random_edits;
+mod replicas;
+mod resets;
 mod sessions;
 mod tasks;
 mod thread_files;

@@ -3,13 +3,17 @@
 
 mod api_keys;
 mod audit;
+mod client_sessions;
+mod config_revisions;
 mod connections;
+mod generations;
 mod notifications;
 mod oauth_chains;
 mod promotions;
 mod replicas;
 mod sessions;
 mod tasks;
+mod thread_volumes;
 mod wakeups;
 
 use std::collections::BTreeMap;
@@ -33,4 +37,8 @@ pub struct Memory {
     connections: Arc<Mutex<connections::Kept>>,
     oauth_chains: Arc<Mutex<oauth_chains::Kept>>,
     sessions: Arc<Mutex<sessions::Kept>>,
+    thread_volumes: Arc<Mutex<thread_volumes::Kept>>,
+    generations: Arc<Mutex<generations::Kept>>,
+    config_revisions: Arc<Mutex<config_revisions::Kept>>,
+    client_sessions: Arc<Mutex<client_sessions::Kept>>,
 }

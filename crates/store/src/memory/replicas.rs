@@ -4,6 +4,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use caribou_core::ids::BootId;
+use caribou_core::session::{GAP, Life as Standing};
 use caribou_core::task::SnapshotFingerprint;
 use caribou_ports::BoxFuture;
 use caribou_ports::store::{FORGET_BATCH, Renewal, Renewed, Replica, Replicas, StoreError, StoredReplica};
@@ -20,6 +21,18 @@ pub(super) struct Life {
     renewals: i64,
     lease_until: Instant,
     configurations: Vec<SnapshotFingerprint>,
+    is_draining: bool,
+    load: f32,
+}
+
+impl Life {
+    /// Ends it if it has not ended. Nothing is left of it, so the gap counts as over.
+    fn end(&mut self) -> bool {
+        let now = Instant::now();
+        let is_up = self.ended.is_none();
+        self.ended.get_or_insert(now.checked_sub(GAP).unwrap_or(now));
+        is_up
+    }
 }
 
 impl Memory {
@@ -29,11 +42,15 @@ impl Memory {
         lives.iter().any(|life| life.replica.boot == *boot && life.ended.is_some())
     }
 
-    /// For how long this life has been over: `Some(None)` = it goes on, `None` = it is not on record.
-    pub(super) fn ended_for(&self, boot: &BootId) -> Option<Option<Duration>> {
+    /// How this life is; `None` = it is not on record.
+    pub(super) fn standing(&self, boot: &BootId) -> Option<Standing> {
         let lives = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
         let life = lives.iter().find(|life| life.replica.boot == *boot)?;
-        Some(life.ended.map(|ended| ended.elapsed()))
+        Some(match life.ended {
+            Some(ended) => Standing::Ended(ended.elapsed()),
+            None if life.is_draining => Standing::Draining,
+            None => Standing::Up,
+        })
     }
 
     /// The lives that have not ended.
@@ -49,7 +66,8 @@ impl Replicas for Memory {
         if lives.iter().all(|life| life.replica.boot != replica.boot) {
             let now = Instant::now();
             let (began, lease_until, ended) = (now, now, None);
-            lives.push(Life { replica, began, ended, renewals: 0, lease_until, configurations: Vec::new() });
+            let (configurations, is_draining, load) = (Vec::new(), false, 0.0);
+            lives.push(Life { replica, began, ended, renewals: 0, lease_until, configurations, is_draining, load });
         }
         Box::pin(async { Ok(()) })
     }
@@ -61,6 +79,7 @@ impl Replicas for Memory {
             life.renewals += 1;
             life.lease_until = Instant::now() + renewal.lease;
             life.configurations = renewal.configurations;
+            life.load = renewal.load;
             Renewed::Renewed { renewals: life.renewals }
         });
         Box::pin(async move { Ok(renewed) })
@@ -76,12 +95,22 @@ impl Replicas for Memory {
         Box::pin(async move { Ok(is_declared) })
     }
 
-    fn end(&self, boot: BootId) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn declare_gone(&self, boot: BootId) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let mut lives = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_declared = lives.iter_mut().find(|life| life.replica.boot == boot).is_some_and(Life::end);
+        Box::pin(async move { Ok(is_declared) })
+    }
+
+    fn drain(&self, boot: BootId) -> BoxFuture<'_, Result<(), StoreError>> {
         let mut lives = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
         for life in lives.iter_mut().filter(|life| life.replica.boot == boot) {
-            life.ended.get_or_insert_with(Instant::now);
+            life.is_draining = true;
         }
         Box::pin(async { Ok(()) })
+    }
+
+    fn end(&self, boot: BootId) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move { self.declare_gone(boot).await.map(drop) })
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<StoredReplica>, StoreError>> {
@@ -92,6 +121,8 @@ impl Replicas for Memory {
             renewals: life.renewals,
             lease_left: life.lease_until.checked_duration_since(Instant::now()).unwrap_or(Duration::ZERO),
             configurations: life.configurations.clone(),
+            is_draining: life.is_draining,
+            load: life.load,
         };
         let listed = lives.iter().rev().filter(|life| life.ended.is_none()).map(stored).collect();
         Box::pin(async { Ok(listed) })

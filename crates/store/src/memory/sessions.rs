@@ -33,11 +33,7 @@ impl Memory {
 
     /// How a life is; one that is not on record ended long ago.
     fn life(&self, boot: &BootId) -> Life {
-        match self.ended_for(boot) {
-            Some(None) => Life::Up,
-            Some(Some(since)) => Life::Ended(since),
-            None => Life::Ended(Duration::MAX),
-        }
+        self.standing(boot).unwrap_or(Life::Ended(Duration::MAX))
     }
 }
 

@@ -5,8 +5,12 @@
 
 mod api_keys;
 mod audit;
+mod client_sessions;
+mod clock;
+mod config_revisions;
 mod connections;
 mod errors;
+mod generations;
 mod notifications;
 mod oauth_chains;
 mod pools;
@@ -19,6 +23,7 @@ mod sessions;
 mod sqlite;
 mod statement;
 mod tasks;
+mod thread_volumes;
 mod wakeups;
 
 pub use pools::SqlStore;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use caribou_core::bounds;
 use caribou_ports::store::StoreError;
-use sqlx::{PgPool, SqlitePool};
+use sqlx::pool::PoolConnection;
+use sqlx::{Database, PgPool, SqlitePool};
 
 use super::tasks::Floors;
 use super::{postgres, sqlite};
@@ -17,6 +18,8 @@ use crate::hints::Hints;
 #[derive(Clone)]
 pub struct SqlStore {
     pub(super) pools: Pools,
+    /// Of the lives of replicas alone.
+    leases: Pools,
     /// Of the lanes of tasks, in this process.
     pub(super) floors: Arc<Floors>,
     /// Of this process.
@@ -45,11 +48,23 @@ impl SqlStore {
             Location::Postgres(options) => Pools::Postgres(postgres::open(options).await?),
             Location::Sqlite(path) => sqlite::open(path).await?,
         };
-        Ok(Self { pools, floors: Arc::default(), hints: Arc::default() })
+        let leases = match location {
+            Location::Postgres(options) => Pools::Postgres(postgres::of_leases(options)),
+            Location::Sqlite(_) => pools.clone(),
+        };
+        Ok(Self { pools, leases, floors: Arc::default(), hints: Arc::default() })
+    }
+
+    /// The connections for the lives of replicas.
+    pub(super) fn leases(&self) -> Leases<'_> {
+        Leases { pools: &self.leases }
     }
 
     /// Lets all connections go. Requests after it fail.
     pub async fn close(&self) {
+        if let Pools::Postgres(leases) = &self.leases {
+            leases.close().await;
+        }
         match &self.pools {
             Pools::Postgres(pool) => pool.close().await,
             Pools::Sqlite { writer, readers } => {
@@ -68,6 +83,41 @@ impl fmt::Debug for SqlStore {
             Pools::Sqlite { .. } => "SqlStore(SQLite)",
         })
     }
+}
+
+/// A connection for one request. Given up in the middle, it is closed: a transaction whose begin was not answered yet
+/// stays open in it, unknown to the pool, and whoever borrowed it next would work inside.
+pub(super) struct Lent<D: Database> {
+    connection: PoolConnection<D>,
+    is_done: bool,
+}
+
+impl<D: Database> Lent<D> {
+    pub(super) fn new(connection: PoolConnection<D>) -> Self {
+        Self { connection, is_done: false }
+    }
+
+    pub(super) fn connection(&mut self) -> &mut D::Connection {
+        &mut self.connection
+    }
+
+    /// The request has ended, well or not.
+    pub(super) fn give_back(mut self) {
+        self.is_done = true;
+    }
+}
+
+impl<D: Database> Drop for Lent<D> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.connection.close_on_drop();
+        }
+    }
+}
+
+/// What leases are renewed by, so that they never stand in one line with everything else.
+pub(super) struct Leases<'s> {
+    pub(super) pools: &'s Pools,
 }
 
 /// Ends a request that takes longer than its bound.
@@ -120,13 +170,15 @@ macro_rules! ask {
     ($pool:ident, $words:ident, $broken:ident, |$connection:ident, $word:ident| $body:expr) => {{
         use crate::sql::{errors, statement::Statement};
         // Apart from the rest: until there is a connection, surely nothing was done.
-        let mut held = $pool.acquire().await.map_err(errors::unreached)?;
+        let held = $pool.acquire().await.map_err(errors::unreached)?;
+        let mut lent = crate::sql::pools::Lent::new(held);
         let done: sqlx::Result<_> = async {
-            let $connection = &mut *held;
+            let $connection = lent.connection();
             let $word = |statement: Statement| statement.$words;
             $body
         }
         .await;
+        lent.give_back();
         done.map_err(|error| errors::translate(error, $broken))
     }};
 }

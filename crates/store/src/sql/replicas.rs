@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use caribou_core::ids::BootId;
+use caribou_core::session::GAP;
 use caribou_core::task::SnapshotFingerprint;
 use caribou_ports::BoxFuture;
 use caribou_ports::store::{Renewal, Renewed, Replica, Replicas, StoreError, StoredReplica};
@@ -10,19 +11,25 @@ use uuid::Uuid;
 
 use super::SqlStore;
 use super::pools::{change, read};
+use super::row::row;
 use super::statement::{Statement, statement};
 
 const BEGIN: Statement = statement!(
-    "INSERT INTO replica (boot_id, host, version, started_at) VALUES ($1, $2, $3, " NOW ")
+    "INSERT INTO replica (boot_id, host, version, address, host_id, lock_path, started_at)
+     VALUES ($1, $2, $3, $4, $5, $6, " NOW ")
      ON CONFLICT (boot_id) DO NOTHING"
 );
 
-/// The condition keeps the first end: dead is final.
-const END: Statement = statement!("UPDATE replica SET state = 3, dead_at = " NOW " WHERE boot_id = $1 AND state < 3");
+/// The condition keeps the first end: dead is final. Nothing is left of it, so the gap counts as over.
+const END: Statement =
+    statement!("UPDATE replica SET state = 3, dead_at = " (MS_AGO 2) " WHERE boot_id = $1 AND state < 3");
+
+/// The condition keeps an end.
+const DRAIN: Statement = statement!("UPDATE replica SET state = 2 WHERE boot_id = $1 AND state < 2");
 
 /// Dead is final, so a life that was declared dead finds no row; a lease that is over may be renewed.
 const RENEW: Statement = statement!(
-    "UPDATE replica SET lease_until = " (MS_LATER 2) ", renewals = renewals + 1, configurations = $3
+    "UPDATE replica SET lease_until = " (MS_LATER 2) ", renewals = renewals + 1, configurations = $3, load = $4
      WHERE boot_id = $1 AND state < 3 RETURNING renewals"
 );
 
@@ -34,7 +41,7 @@ const DECLARE_DEAD: Statement = statement!(
 
 const LIST: Statement = statement!(
     "SELECT boot_id, host, version, " (MS_SINCE started_at) ", renewals, " (MS_UNTIL "lease_until") ",
-            configurations
+            configurations, address, host_id, lock_path, state, load
      FROM replica WHERE state < 3 ORDER BY started_at DESC, boot_id DESC"
 );
 
@@ -51,8 +58,9 @@ impl Replicas for SqlStore {
     fn begin(&self, replica: Replica) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
             let boot = uuid(&replica.boot)?;
-            change!(self, |connection, word| {
+            change!(self.leases(), |connection, word| {
                 let begin = sqlx::query(word(BEGIN)).bind(boot).bind(&replica.host).bind(&replica.version);
+                let begin = begin.bind(&replica.address).bind(&replica.host_id).bind(&replica.lock_path);
                 begin.execute(connection).await.map(drop)
             })
         })
@@ -63,9 +71,9 @@ impl Replicas for SqlStore {
             let boot = uuid(&renewal.boot)?;
             let configurations: Vec<String> = renewal.configurations.iter().map(|one| one.0.to_string()).collect();
             let configurations = configurations.join(",");
-            let renewals: Option<i64> = change!(self, |connection, word| {
+            let renewals: Option<i64> = change!(self.leases(), |connection, word| {
                 let renew = sqlx::query_scalar(word(RENEW)).bind(boot).bind(milliseconds(renewal.lease));
-                renew.bind(configurations).fetch_optional(connection).await
+                renew.bind(configurations).bind(renewal.load).fetch_optional(connection).await
             })?;
             Ok(renewals.map_or(Renewed::Dead, |renewals| Renewed::Renewed { renewals }))
         })
@@ -74,30 +82,48 @@ impl Replicas for SqlStore {
     fn declare_dead(&self, boot: BootId, seen_renewals: i64) -> BoxFuture<'_, Result<bool, StoreError>> {
         Box::pin(async move {
             let boot = uuid(&boot)?;
-            change!(self, |connection, word| {
+            change!(self.leases(), |connection, word| {
                 let declare = sqlx::query(word(DECLARE_DEAD)).bind(boot).bind(seen_renewals);
                 declare.execute(connection).await.map(|done| done.rows_affected() > 0)
             })
         })
     }
 
-    fn end(&self, boot: BootId) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn declare_gone(&self, boot: BootId) -> BoxFuture<'_, Result<bool, StoreError>> {
         Box::pin(async move {
             let boot = uuid(&boot)?;
-            change!(self, |connection, word| sqlx::query(word(END)).bind(boot).execute(connection).await.map(drop))
+            change!(self.leases(), |connection, word| {
+                let end = sqlx::query(word(END)).bind(boot).bind(milliseconds(GAP));
+                end.execute(connection).await.map(|done| done.rows_affected() > 0)
+            })
         })
+    }
+
+    fn drain(&self, boot: BootId) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let boot = uuid(&boot)?;
+            change!(self.leases(), |connection, word| sqlx::query(word(DRAIN))
+                .bind(boot)
+                .execute(connection)
+                .await
+                .map(drop))
+        })
+    }
+
+    fn end(&self, boot: BootId) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move { self.declare_gone(boot).await.map(drop) })
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<StoredReplica>, StoreError>> {
         Box::pin(async move {
-            let rows = read!(self, |connection, word| sqlx::query_as(word(LIST)).fetch_all(connection).await)?;
+            let rows = read!(self.leases(), |connection, word| sqlx::query_as(word(LIST)).fetch_all(connection).await)?;
             Ok(rows.into_iter().map(stored).collect())
         })
     }
 
     fn forget_replicas(&self, age: Duration) -> BoxFuture<'_, Result<u64, StoreError>> {
         Box::pin(async move {
-            change!(self, |connection, word| {
+            change!(self.leases(), |connection, word| {
                 let forget = sqlx::query(word(FORGET)).bind(milliseconds(age));
                 forget.execute(connection).await.map(|done| done.rows_affected())
             })
@@ -120,15 +146,34 @@ pub(super) fn duration(ms: i64) -> Duration {
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }
 
-type Row = (Uuid, String, String, i64, i64, i64, String);
+row! {
+    /// A life that has not ended.
+    LifeRow {
+        boot_id: Uuid,
+        host: String,
+        version: String,
+        age_ms: i64,
+        renewals: i64,
+        left_ms: i64,
+        configurations: String,
+        address: Option<String>,
+        host_id: Option<String>,
+        lock_path: Option<String>,
+        state: i16,
+        load: f32,
+    }
+}
 
-fn stored((boot, host, version, age_ms, renewals, left_ms, configurations): Row) -> StoredReplica {
+fn stored(row: LifeRow) -> StoredReplica {
+    let LifeRow { boot_id, host, version, address, host_id, lock_path, .. } = row;
     let configuration = |number: &str| number.parse().ok().map(SnapshotFingerprint);
     StoredReplica {
-        replica: Replica { boot: BootId::new(boot.to_string()), host, version },
-        age: duration(age_ms),
-        renewals,
-        lease_left: duration(left_ms),
-        configurations: configurations.split(',').filter_map(configuration).collect(),
+        replica: Replica { boot: BootId::new(boot_id.to_string()), host, version, address, host_id, lock_path },
+        age: duration(row.age_ms),
+        renewals: row.renewals,
+        lease_left: duration(row.left_ms),
+        configurations: row.configurations.split(',').filter_map(configuration).collect(),
+        is_draining: row.state == 2,
+        load: row.load,
     }
 }

@@ -34,13 +34,14 @@ fn word(wake: Wake) -> &'static str {
         Wake::Work(Duty::Quarantine) => "quarantine",
         Wake::Work(Duty::Answer) => "answer",
         Wake::Delivery => "delivery",
+        Wake::Chain => "chain",
         Wake::Everything => "everything",
     }
 }
 
 /// The hint of this name; a newer replica may have names that are not known here.
 fn wake(name: &str) -> Wake {
-    let known = Duty::ALL.into_iter().map(Wake::Work).chain([Wake::Delivery]);
+    let known = Duty::ALL.into_iter().map(Wake::Work).chain([Wake::Delivery, Wake::Chain]);
     known.into_iter().find(|wake| word(*wake) == name).unwrap_or(Wake::Everything)
 }
 
@@ -107,7 +108,7 @@ mod tests {
 
     #[test]
     fn every_hint_is_understood_and_unknown_ones_mean_everything() {
-        for hint in Duty::ALL.into_iter().map(Wake::Work).chain([Wake::Delivery, Wake::Everything]) {
+        for hint in Duty::ALL.into_iter().map(Wake::Work).chain([Wake::Delivery, Wake::Chain, Wake::Everything]) {
             assert_eq!(wake(word(hint)), hint);
         }
         assert_eq!(wake("of a newer version"), Wake::Everything);

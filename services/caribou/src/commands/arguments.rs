@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use caribou_core::config::Secret;
 use clap::{Args, Parser, Subcommand};
 
-use super::{audit, check, config, demo, keys, migrate, oauth, serve, servers, sessions, tasks, tools};
+use super::{audit, check, config, demo, keys, migrate, oauth, replicas, serve, servers, sessions, tasks, tools};
 use crate::settings::{self, Flag, Inputs, Loaded};
 
 /// The variable beside `--config`. Not a setting: it says where settings are.
@@ -42,6 +42,8 @@ pub(super) enum Command {
     Audit(audit::Arguments),
     /// Show the servers and how they are
     Servers(servers::Arguments),
+    /// Show the replicas that share the work
+    Replicas(replicas::Arguments),
     /// See Caribou work, with a server of its own and nothing to install
     Demo(demo::Arguments),
     /// Make, list and revoke the keys of callers; make and rotate those that encrypt what is stored
@@ -123,6 +125,10 @@ pub(super) enum ConfigCommand {
     Remove(config::remove::Arguments),
     /// Close every session and ask all servers anew
     Reset(config::reset::Arguments),
+    /// List the revisions of the configuration in the database
+    History(config::history::Arguments),
+    /// Put an earlier revision in force again
+    Rollback(config::rollback::Arguments),
     /// Compare a file with what is stored
     Diff(config::diff::Arguments),
     /// Print the JSON Schema of config.yaml
@@ -244,6 +250,7 @@ mod tests {
             "caribou sessions close --thread t --from demo --user ann",
             "caribou servers",
             "caribou servers --server http://127.0.0.1:8750 --token t",
+            "caribou replicas --server http://127.0.0.1:8750 --json",
             "caribou keys create --user ann --role admin --role agent --allow a_* --deny a_x --label l --expires 30d",
             "caribou keys list --json --config c.yaml",
             "caribou keys revoke 0123456789abcdef --data-dir d",

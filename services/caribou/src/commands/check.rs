@@ -13,7 +13,7 @@ use super::arguments::SettingsArguments;
 use super::output;
 use crate::assemble;
 use crate::settings::{Problem, Settings};
-use crate::tls::{self, Material};
+use crate::tls::{self, Material, PeerMaterial};
 
 #[derive(Debug, Args)]
 pub(in crate::commands) struct Arguments {
@@ -100,9 +100,11 @@ fn refused_later(settings: &Settings) -> Vec<Problem> {
     });
     let certificate = Material::read(&settings.tls).and_then(|found| found.map_or(Ok(()), |found| found.check()));
     let certificate = certificate.err().map(|wrong| problem(wrong.setting, wrong.to_string(), "mend the file"));
+    let peers = PeerMaterial::read(&settings.cluster.tls).and_then(|found| found.map_or(Ok(()), |found| found.check()));
+    let peers = peers.err().map(|wrong| problem(wrong.setting, wrong.to_string(), "mend the file"));
     let way_out = tls::way_out(&settings.network).err();
     let way_out = way_out.map(|error| problem("network", format!("{error:#}"), "mend the file or the variable"));
-    reachable.chain(certificate).chain(way_out).collect()
+    reachable.chain(certificate).chain(peers).chain(way_out).collect()
 }
 
 fn check_servers(settings: &Settings, policy: bool, found: &mut Found) -> anyhow::Result<()> {

@@ -58,9 +58,9 @@ pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     settings.extensions_config_path = Some(write_servers(folder.path())?);
     // A report is looked after every second: nobody wants to wait longer in a demo.
     settings.mcp_tasks.poll_interval_seconds = 1;
-    let servers = assemble::follow_servers(&settings).await?;
+    let servers = assemble::follow_servers(&settings, None).await?;
     let store = assemble::open_store(&settings).await?;
-    let replica = Box::pin(Replica::start(&settings, servers, Some(store))).await?;
+    let replica = Box::pin(Replica::start(&settings, servers, Some(store), None)).await?;
     let gateway = Gateway::inside(replica, &settings, telemetry);
     let shown = tokio::select! {
         shown = show(&gateway, arguments.json) => shown,
@@ -70,7 +70,7 @@ pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         gateway.close().await;
         return shown.map(|_| ExitCode::SUCCESS);
     }
-    serve(arguments.listen, shown?, gateway, signals).await?;
+    Box::pin(serve(arguments.listen, shown?, gateway, signals)).await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -151,7 +151,7 @@ async fn serve(listen: Option<SocketAddr>, counter: String, gateway: Gateway, si
         output::line(format_args!("     {line}"))?;
     }
     output::line("")?;
-    lifecycle::serve(Doors::only(listener), router, *replica, telemetry, signals).await
+    Box::pin(lifecycle::serve(Doors::only(listener), router, *replica, telemetry, signals)).await
 }
 
 /// Lines to paste into a shell.

@@ -18,7 +18,8 @@ use super::arguments::{SettingsArguments, Target, Token};
 use super::output;
 use super::usage::Usage;
 use crate::assemble::{self, Replica};
-use crate::settings::{Auth, Log, Settings};
+use crate::followed;
+use crate::settings::{Auth, ConfigOrigin, Log, Settings};
 use crate::telemetry::Telemetry;
 use crate::tls;
 
@@ -125,8 +126,13 @@ impl Gateway {
     async fn local(arguments: &SettingsArguments) -> anyhow::Result<Self> {
         let settings = for_one_command(assemble::accept(arguments.load(None)?)?);
         let telemetry = Telemetry::start(&settings.log)?;
-        let servers = assemble::follow_servers(&settings).await?;
-        Ok(Self::inside(Box::pin(Replica::start(&settings, servers, None)).await?, &settings, telemetry))
+        // A file is followed without the database, which may be anywhere.
+        let store = match settings.config.source {
+            ConfigOrigin::Database => followed::store_of(&settings).await?,
+            ConfigOrigin::File => None,
+        };
+        let servers = assemble::follow_servers(&settings, store.as_ref()).await?;
+        Ok(Self::inside(Box::pin(Replica::start(&settings, servers, None, None)).await?, &settings, telemetry))
     }
 
     /// The replica in this process.

@@ -14,6 +14,7 @@ mod keys;
 mod migrate;
 mod oauth;
 mod output;
+mod replicas;
 mod run;
 mod serve;
 mod servers;

@@ -7,7 +7,7 @@ use clap::Parser as _;
 
 use super::arguments::{Command, CommandLine, ConfigCommand, KeysCommand, OAuthCommand, TasksCommand, ToolsCommand};
 use super::usage::{self, Usage};
-use super::{audit, check, config, demo, keys, migrate, oauth, serve, servers, sessions, tasks, tools};
+use super::{audit, check, config, demo, keys, migrate, oauth, replicas, serve, servers, sessions, tasks, tools};
 
 /// Runs the command that this process was started for.
 pub(crate) fn run() -> ExitCode {
@@ -25,7 +25,7 @@ pub(crate) fn run() -> ExitCode {
 
 async fn execute(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Serve(arguments) => serve::run(arguments).await,
+        Command::Serve(arguments) => Box::pin(serve::run(arguments)).await,
         Command::Check(arguments) => check::run(&arguments),
         Command::Migrate(arguments) => migrate::run(arguments).await,
         Command::Tools(ToolsCommand::List(arguments)) => tools::list::run(arguments).await,
@@ -34,7 +34,8 @@ async fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Tasks(command) => execute_tasks(command).await,
         Command::Audit(arguments) => audit::run(arguments).await,
         Command::Servers(arguments) => servers::run(arguments).await,
-        Command::Demo(arguments) => demo::run(arguments).await,
+        Command::Replicas(arguments) => replicas::run(arguments).await,
+        Command::Demo(arguments) => Box::pin(demo::run(arguments)).await,
         Command::Keys(KeysCommand::Create(arguments)) => keys::create::run(arguments).await,
         Command::Keys(KeysCommand::List(arguments)) => keys::list::run(arguments).await,
         Command::Keys(KeysCommand::Revoke(arguments)) => keys::revoke::run(arguments).await,
@@ -75,6 +76,8 @@ async fn execute_config(command: ConfigCommand) -> anyhow::Result<ExitCode> {
         ConfigCommand::Add(arguments) => config::add::run(arguments).await,
         ConfigCommand::Remove(arguments) => config::remove::run(arguments).await,
         ConfigCommand::Reset(arguments) => config::reset::run(arguments).await,
+        ConfigCommand::History(arguments) => config::history::run(arguments).await,
+        ConfigCommand::Rollback(arguments) => config::rollback::run(arguments).await,
         ConfigCommand::Diff(arguments) => config::diff::run(arguments).await,
         ConfigCommand::Schema(arguments) => config::schema::run(&arguments),
     }

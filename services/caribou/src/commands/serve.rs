@@ -1,5 +1,5 @@
 //! `caribou serve`: one replica, until a signal ends it. Stdout tells the address of REST in its first line, that of
-//! gRPC in a further one, and nothing else.
+//! gRPC and that for other replicas in further ones, and nothing else.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -11,7 +11,9 @@ use super::output;
 use crate::assemble::{self, Replica};
 use crate::credentials;
 use crate::doors::Doors;
+use crate::followed;
 use crate::lifecycle::{self, Signals};
+use crate::start_gate;
 use crate::tasks;
 use crate::telemetry::Telemetry;
 
@@ -30,21 +32,23 @@ pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let telemetry = Telemetry::start(&settings.log)?;
     let doors = Doors::open(&settings).await?;
     let addresses = doors.addresses()?;
-    let servers = assemble::follow_servers(&settings).await?;
+    start_gate::pass(&settings).await?;
+    let early = followed::store_of(&settings).await?;
+    let servers = assemble::follow_servers(&settings, early.as_ref()).await?;
     credentials::demand(&settings, &servers.document)?;
     tasks::demand(&settings, &servers.document)?;
-    let store = match settings.has_database() {
-        true => Some(assemble::open_store(&settings).await?),
-        false => None,
+    let store = match early {
+        None if settings.has_database() => Some(assemble::open_store(&settings).await?),
+        early => early,
     };
-    let replica = Box::pin(Replica::start(&settings, servers, store)).await?;
+    let replica = Box::pin(Replica::start(&settings, servers, store, doors.peers())).await?;
     let router = replica.router(&settings, telemetry.metrics.clone());
     // Whoever started this waits for the line: a replica that nobody can find must not run on.
-    for address in std::iter::once(&addresses.rest).chain(&addresses.grpc) {
+    for address in std::iter::once(&addresses.rest).chain(&addresses.grpc).chain(&addresses.peers) {
         output::line(format_args!("LISTENING {address}"))
             .map_err(|_| anyhow::anyhow!("nobody reads the address on stdout"))?;
     }
-    tracing::info!(address = addresses.rest, grpc = addresses.grpc, replica = %replica.runtime.boot(), version = env!("CARGO_PKG_VERSION"), "serving");
-    lifecycle::serve(doors, router, replica, telemetry, signals).await?;
+    tracing::info!(address = addresses.rest, grpc = addresses.grpc, peers = addresses.peers, replica = %replica.runtime.boot(), version = env!("CARGO_PKG_VERSION"), "serving");
+    Box::pin(lifecycle::serve(doors, router, replica, telemetry, signals)).await?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `caribou sessions`: list and close live sessions. They live in a replica, so one is usually named.
+//! `caribou sessions`: list and close live sessions. They live in replicas, so one is usually named.
 
 use std::process::ExitCode;
 
@@ -57,10 +57,11 @@ struct Session {
     user_id: String,
     thread_id: String,
     epoch: u64,
+    replica: String,
     pid: Option<u32>,
-    in_flight: usize,
+    in_flight: Option<usize>,
     age_ms: u64,
-    idle_ms: u64,
+    idle_ms: Option<u64>,
 }
 
 pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
@@ -78,7 +79,7 @@ async fn list(target: &Target) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let Answer { sessions } = serde_json::from_str(&answer)?;
-    let headings = ["Server", "User", "Thread", "Epoch", "Process", "Calls", "Age", "Idle"];
+    let headings = ["Server", "User", "Thread", "Epoch", "Replica", "Process", "Calls", "Age", "Idle"];
     output::table(headings, &sessions.into_iter().map(row).collect::<Vec<_>>())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -112,15 +113,17 @@ async fn asked_of_a_replica(
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-fn row(session: Session) -> [String; 8] {
+fn row(session: Session) -> [String; 9] {
+    let unknown = || "-".to_owned();
     [
         session.server,
         session.user_id,
         session.thread_id,
         session.epoch.to_string(),
-        session.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
-        session.in_flight.to_string(),
+        session.replica,
+        session.pid.map_or_else(unknown, |pid| pid.to_string()),
+        session.in_flight.map_or_else(unknown, |calls| calls.to_string()),
         format!("{} s", session.age_ms / 1_000),
-        format!("{} s", session.idle_ms / 1_000),
+        session.idle_ms.map_or_else(unknown, |idle| format!("{} s", idle / 1_000)),
     ]
 }

@@ -4,6 +4,7 @@
 //! the caller's own task, so the only queue is the socket. Whatever the caller drops, nothing is left running: a
 //! child belongs to its [`Group`] from before the order is sent, and a dropped group is ended in the background.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -21,11 +22,12 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use super::clock;
 use super::frame::{self, ChildId, Ending, MAX_ORDER_BYTES, Order, Refusal, Spawn};
 use super::roster::{Facts, Roster};
 use super::socket::PacketSocket;
 use super::startable;
-use super::supervisor::{Link, Supervisor, launch};
+use super::supervisor::{Link, Supervisor, Until, launch};
 use super::sweep::kill_remainders;
 
 /// How long one order may wait for a guard and its answer. Includes a restart of the guard with its sweep.
@@ -46,6 +48,18 @@ pub struct GuardOptions {
     pub program: PathBuf,
     /// This life of this replica; every child carries it as `CARIBOU_BOOT`.
     pub boot: BootId,
+    /// Whether other replicas may take over what this one holds: then children live only as long as
+    /// [`Guard::trust_until`] says. Otherwise they live as long as this process does.
+    pub is_leased: bool,
+    /// The lock of this life, which the guard holds too: it is free only when main, guard and children are gone.
+    pub lock: Option<File>,
+}
+
+impl GuardOptions {
+    /// Of a replica that shares nothing with others.
+    pub fn new(program: PathBuf, boot: BootId) -> Self {
+        Self { program, boot, is_leased: false, lock: None }
+    }
 }
 
 /// The guard did not start.
@@ -63,6 +77,9 @@ pub struct Guard {
 struct Shared {
     roster: Arc<Roster>,
     link: watch::Receiver<Link>,
+    trust: watch::Sender<Until>,
+    /// What the guard has been told of it.
+    told: watch::Receiver<Until>,
     /// Groups may be dropped outside the runtime.
     runtime: Handle,
 }
@@ -82,16 +99,34 @@ impl Guard {
         let stop = CancellationToken::new();
         let (link, link_receiver) = watch::channel(None);
         let (pid, guard_pid) = watch::channel(None);
-        let GuardOptions { program, boot } = options;
-        let supervisor = Supervisor { program, boot, roster: roster.clone(), link, guard_pid: pid, stop: stop.clone() };
+        let GuardOptions { program, boot, is_leased, lock } = options;
+        let (trust, trust_receiver) = watch::channel(is_leased.then_some(0));
+        let (told, told_receiver) = watch::channel(Some(0));
+        let supervisor = Supervisor {
+            program,
+            boot,
+            roster: roster.clone(),
+            link,
+            guard_pid: pid,
+            stop: stop.clone(),
+            lock: lock.map(Arc::new),
+            trust: trust_receiver,
+            told,
+        };
         runtime.spawn(supervisor.run(running));
-        let shared = Arc::new(Shared { roster, link: link_receiver, runtime });
+        let shared = Arc::new(Shared { roster, link: link_receiver, trust, told: told_receiver, runtime });
         Ok(Arc::new(Self { shared, guard_pid, stop }))
     }
 
     /// The process id of the guard, for `status`; `None` before it is connected.
     pub fn pid(&self) -> Option<u32> {
         *self.guard_pid.borrow()
+    }
+
+    /// Children may live until this machine has been up for so long, suspends counted; then the guard kills all of
+    /// them, whatever this process does (invariant L1). A later call counts instead of an earlier one. Does not block.
+    pub fn trust_until(&self, uptime: Duration) {
+        self.shared.trust.send_replace(clock::milliseconds(uptime));
     }
 
     /// Ends the guard and every child, at once and without grace; returns when nothing is alive, after 10 s at most.
@@ -127,6 +162,7 @@ impl Shared {
         let Launch { session, argv, env, cwd, stdin, stdout, stderr } = launch;
         let program = argv.first().map(|program| startable::shown(program)).unwrap_or_default();
         let socket = self.running_guard().await?;
+        self.trust_told().await?;
         // After the guard was chosen: a child enlisted while that guard is lost counts as lost with it.
         let (child, facts) = self.roster.enlist().ok_or_else(|| unavailable("there are too many children"))?;
         let group = Group { child, facts, shared: self.clone() };
@@ -149,6 +185,13 @@ impl Shared {
         let mut link = self.link.clone();
         let socket = link.wait_for(Option::is_some).await.ok().and_then(|link| link.clone());
         socket.ok_or_else(|| unavailable("the guard was stopped"))
+    }
+
+    /// An order must not overtake the trust under which it is given.
+    async fn trust_told(&self) -> Result<(), SpawnError> {
+        let trust = self.trust.subscribe();
+        let told = self.told.clone().wait_for(|told| *told == *trust.borrow()).await.is_ok();
+        told.then_some(()).ok_or_else(|| unavailable("the guard was stopped"))
     }
 
     async fn kill(&self, child: ChildId, ending: Ending) {

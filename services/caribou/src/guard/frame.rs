@@ -41,6 +41,8 @@ pub(super) enum Order {
         /// How.
         ending: Ending,
     },
+    /// Hold the descriptor that travels along, the lock of this life, until nothing of the guard is left.
+    Hold,
     /// How long the guard may let children live (invariant L1).
     Trust {
         /// Milliseconds of the boot-time clock; `None` = for ever, as long as main lives.

@@ -17,14 +17,13 @@ use std::time::Duration;
 use anyhow::Context;
 use caribou_ports::guard::Exit;
 use rustix::process::{Pid, WaitOptions, WaitStatus, getpid, set_child_subreaper, wait};
-use rustix::time::{ClockId, clock_gettime};
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::frame::{self, MARK_BOOT, MARK_CHILD, MARK_SESSION, MAX_ORDER_BYTES, Order, Refusal, Report, Spawn};
 use super::kept::Kept;
 use super::socket::PacketSocket;
-use super::{processes, shim, startable};
+use super::{clock, processes, shim, startable};
 
 /// The word on the command line that selects the guard.
 pub const WORD: &str = "guard";
@@ -69,6 +68,8 @@ struct Keeper {
     boot: String,
     kept: Kept,
     trust: Trust,
+    /// The lock of this life: whoever gets it knows that main is gone, and the guard, and so the children.
+    lock: Option<OwnedFd>,
     /// What main has not read yet: at most three reports a child, and main bounds the children.
     reports: VecDeque<Report>,
 }
@@ -84,7 +85,7 @@ enum Trust {
 
 impl Keeper {
     fn new(boot: String) -> Self {
-        Self { kept: Kept::new(boot.clone()), boot, trust: Trust::Never, reports: VecDeque::new() }
+        Self { kept: Kept::new(boot.clone()), boot, trust: Trust::Never, lock: None, reports: VecDeque::new() }
     }
 
     async fn keep(mut self, socket: &PacketSocket, mut deaths: SignalStream) -> anyhow::Result<()> {
@@ -133,6 +134,7 @@ impl Keeper {
                     self.reports.push_back(Report::Gone { child });
                 }
             }
+            Order::Hold => self.lock = descriptors.into_iter().next(),
             Order::Trust { until_ms } => {
                 self.trust = until_ms.map_or(Trust::Forever, Trust::UntilMs);
                 self.check_trust();
@@ -141,6 +143,8 @@ impl Keeper {
     }
 
     fn start(&mut self, spawn: Spawn, descriptors: Vec<OwnedFd>) -> Result<Pid, Refusal> {
+        // Also between two ticks: the machine may have been suspended.
+        self.check_trust();
         if self.trust == Trust::Never {
             return Err(Refusal::Unavailable("the guard is not trusted with children now".to_owned()));
         }
@@ -182,7 +186,7 @@ impl Keeper {
 
     /// Invariant L1: past the deadline another replica may start the same sessions.
     fn check_trust(&mut self) {
-        if matches!(self.trust, Trust::UntilMs(until) if boot_clock_ms() >= until) {
+        if matches!(self.trust, Trust::UntilMs(until) if is_past(until)) {
             self.trust = Trust::Never;
             self.kept.kill_all();
             self.settle();
@@ -208,6 +212,10 @@ impl Keeper {
     }
 }
 
+fn is_past(until_ms: u64) -> bool {
+    clock::milliseconds(clock::uptime()).is_none_or(|now| now >= until_ms)
+}
+
 fn refusal(program: &str, error: &io::Error) -> Refusal {
     let text = format!("cannot start `{}`: {}", startable::shown(program), error.kind());
     match error.kind() {
@@ -224,17 +232,16 @@ fn exit_of(status: WaitStatus) -> Exit {
     }
 }
 
-fn boot_clock_ms() -> u64 {
-    let now = clock_gettime(ClockId::Boottime);
-    now.tv_sec.unsigned_abs() * 1_000 + now.tv_nsec.unsigned_abs() / 1_000_000
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::ExitStatusExt;
 
     use super::super::frame::Ending;
     use super::*;
+
+    fn in_ms(later: u64) -> Order {
+        Order::Trust { until_ms: clock::milliseconds(clock::uptime()).map(|now| now + later) }
+    }
 
     fn order_to_spawn() -> Order {
         let argv = vec!["sleep".to_owned(), "1000".to_owned()];
@@ -247,14 +254,22 @@ mod tests {
         let mut child = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
         keeper.kept.add(1, Pid::from_child(&child));
 
-        keeper.obey(Order::Trust { until_ms: Some(boot_clock_ms() + 3_600_000) }, Vec::new());
+        keeper.obey(in_ms(3_600_000), Vec::new());
         assert!(child.try_wait().unwrap().is_none());
-        keeper.obey(Order::Trust { until_ms: Some(boot_clock_ms()) }, Vec::new());
+        keeper.obey(in_ms(0), Vec::new());
         assert_eq!(child.wait().unwrap().signal(), Some(9));
 
         keeper.obey(order_to_spawn(), Vec::new());
         let last = keeper.reports.pop_back();
         assert!(matches!(last, Some(Report::Refused { child: 2, why: Refusal::Unavailable(_) })));
+
+        // Trusted again, it starts others: that it lacks descriptors is found out later.
+        keeper.obey(in_ms(3_600_000), Vec::new());
+        keeper.obey(order_to_spawn(), Vec::new());
+        let Some(Report::Refused { why: Refusal::Unavailable(why), .. }) = keeper.reports.pop_back() else {
+            panic!("no refusal")
+        };
+        assert!(why.contains("descriptors"), "{why}");
     }
 
     #[test]

@@ -20,10 +20,15 @@
 //! | main, by whatever | the guard sees the socket close and kills everything it has |
 //! | the guard, by SIGKILL | the parent-death signal takes each leader; main, a subreaper, sweeps what is left and starts a new guard |
 //! | a leader alone | its group stays until the client ends it, so that nobody waits for a pipe held by a grandchild |
+//! | nobody, but this replica is not trusted any more | the guard kills all of them when the trust that it was told ends |
 //! | both at the same instant | the leaders die; the next start on this machine finds the others by their marks |
 //!
 //! A process that leaves its group or its session is still found: it becomes an orphan, orphans become children of
 //! the guard, and its session or its mark (`CARIBOU_CHILD` in its environment) names the child it came from.
+//!
+//! While replicas share sessions, trust ends with the lease of this one and is counted by a clock that no suspend
+//! stops, so that another replica never starts a session whose child lives here still (invariant L1). The guard also
+//! holds the lock of this life: main and guard both die before it is free.
 //!
 //! Invariants kept here: S3 (a child is reported gone when nothing of it is alive), B1 (bounded table, every wait has
 //! a deadline), O3 (no frame, error or log line shows an argument or an environment value).
@@ -32,6 +37,7 @@ pub mod keeper;
 pub mod shim;
 
 mod client;
+pub(crate) mod clock;
 mod frame;
 mod kept;
 mod processes;
@@ -39,6 +45,6 @@ mod roster;
 mod socket;
 mod startable;
 mod supervisor;
-mod sweep;
+pub(crate) mod sweep;
 
 pub use client::{Guard, GuardError, GuardOptions};

@@ -9,10 +9,15 @@
 //!     └────────────────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
+//! Each guard is given the lock of this life and told the trust of the moment before anything else, and every change of
+//! it.
+//!
 //! No order is accepted between `lose all` and the next launch, so a child of the next guard never meets a remainder
 //! of the last one (invariant S3).
 
+use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -41,6 +46,9 @@ const GUARD_EXIT: Duration = Duration::from_secs(6);
 
 /// The connection to the guard that runs now; `None` while there is none.
 pub(super) type Link = Option<Arc<PacketSocket>>;
+
+/// Until when children may live, in milliseconds of the machine's clock; `None` = as long as main does.
+pub(super) type Until = Option<u64>;
 
 /// One running guard.
 pub(super) struct Running {
@@ -75,6 +83,12 @@ pub(super) struct Supervisor {
     pub(super) link: watch::Sender<Link>,
     pub(super) guard_pid: watch::Sender<Option<u32>>,
     pub(super) stop: CancellationToken,
+    /// The lock of this life, if it has one.
+    pub(super) lock: Option<Arc<File>>,
+    /// The trust of the moment.
+    pub(super) trust: watch::Receiver<Until>,
+    /// What the guard has been told of it.
+    pub(super) told: watch::Sender<Until>,
 }
 
 impl Supervisor {
@@ -93,22 +107,36 @@ impl Supervisor {
         }
     }
 
-    /// Hands the reports of one guard on, until the connection ends or we are stopped.
+    /// Hands the reports of one guard on, and the trust to it, until the connection ends or we are stopped.
     async fn serve(&self, running: &Running) {
-        let trust = frame::encode(&Order::Trust { until_ms: None });
-        let Ok((trust, mut deaths)) = trust.map_err(io::Error::from).and_then(|t| Ok((t, deaths()?))) else { return };
-        // The first packet on an empty connection finds room.
-        if running.socket.send(&trust, &[]).await.is_err() {
+        let mut trust = self.trust.clone();
+        let Ok(mut deaths) = deaths() else { return };
+        if self.introduce(running, &mut trust).await.is_err() {
             return;
         }
         self.guard_pid.send_replace(running.process.id());
         self.link.send_replace(Some(running.socket.clone()));
         let mut buffer = vec![0; MAX_REPORT_BYTES];
+        let mut untold: Option<(Until, Vec<u8>)> = None;
         loop {
+            let order = untold.as_ref().map(|(_, order)| order.as_slice()).unwrap_or_default();
             let received = tokio::select! {
                 () = self.stop.cancelled() => return,
                 _ = deaths.recv() => {
                     sweep::reap_adopted();
+                    continue;
+                }
+                changed = trust.changed() => {
+                    let until = *trust.borrow_and_update();
+                    let (Ok(()), Ok(order)) = (changed, order_of(until)) else { return };
+                    untold = Some((until, order));
+                    continue;
+                }
+                sent = running.socket.send(order, &[]), if untold.is_some() => {
+                    if sent.is_err() {
+                        return;
+                    }
+                    self.told.send_replace(untold.take().and_then(|(until, _)| until));
                     continue;
                 }
                 received = running.socket.receive(&mut buffer) => received,
@@ -123,6 +151,17 @@ impl Supervisor {
                 Err(e) => return warn!(error = %e, "the guard said something unintelligible"),
             }
         }
+    }
+
+    /// The first packets on an empty connection, which find room.
+    async fn introduce(&self, running: &Running, trust: &mut watch::Receiver<Until>) -> io::Result<()> {
+        if let Some(lock) = &self.lock {
+            running.socket.send(&frame::encode(&Order::Hold)?, &[lock.as_fd()]).await?;
+        }
+        let until = *trust.borrow_and_update();
+        running.socket.send(&order_of(until)?, &[]).await?;
+        self.told.send_replace(until);
+        Ok(())
     }
 
     /// Leaves nothing of a guard and its children behind.
@@ -163,6 +202,10 @@ impl Supervisor {
             *failures += 1;
         }
     }
+}
+
+fn order_of(until_ms: Until) -> io::Result<Vec<u8>> {
+    Ok(frame::encode(&Order::Trust { until_ms })?)
 }
 
 fn deaths() -> io::Result<Signal> {

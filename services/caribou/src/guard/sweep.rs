@@ -8,7 +8,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use rustix::process::{PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, pidfd_send_signal, waitpid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, pidfd_send_signal, waitpid,
+};
 use tokio::time::{Instant, interval};
 use tracing::warn;
 
@@ -75,12 +77,25 @@ pub(super) fn kill_remainders() {
         marked.partition(|(pid, _)| processes::environment_of(*pid, MARK_CHILD).is_some());
     let guarded: HashSet<String> = guards.into_iter().map(|(_, boot)| boot).collect();
     for (pid, boot) in children.into_iter().filter(|(_, boot)| !guarded.contains(boot)) {
-        // It is not our child: its number may belong to another process by now, a descriptor of it cannot.
-        let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
-        if boot_of(pid) == Some(boot) {
-            warn!(pid = pid.as_raw_nonzero(), "killing a server left by an earlier life on this machine");
-            let _ = pidfd_send_signal(process, Signal::KILL);
-        }
+        kill_marked(pid, &boot);
+    }
+}
+
+/// Kills what is left of a life whose main process and guard are surely gone. Whether nothing was.
+pub(crate) fn kill_left_of(boot: &str) -> bool {
+    let is_left = |pid: &Pid| processes::environment_of(*pid, MARK_BOOT).as_deref() == Some(boot);
+    let left: Vec<Pid> = processes::pids().filter(|pid| *pid != getpid()).filter(is_left).collect();
+    left.iter().for_each(|pid| kill_marked(*pid, boot));
+    left.is_empty()
+}
+
+/// Kills a process that is not our child, if it is still the one that carries this mark.
+fn kill_marked(pid: Pid, boot: &str) {
+    // Its number may belong to another process by now, a descriptor of it cannot.
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    if processes::environment_of(pid, MARK_BOOT).as_deref() == Some(boot) {
+        warn!(pid = pid.as_raw_nonzero(), "killing a server left by another life on this machine");
+        let _ = pidfd_send_signal(process, Signal::KILL);
     }
 }
 

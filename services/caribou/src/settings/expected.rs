@@ -20,7 +20,10 @@ pub(super) fn expected(path: &str) -> String {
 /// Settings whose text has a form that a schema does not tell.
 fn words_of_special(path: &str) -> Option<&'static str> {
     match path {
-        "listen" | "grpc.listen" => Some("an address and a port, such as 127.0.0.1:8750"),
+        "listen" | "grpc.listen" | "cluster.listen" => Some("an address and a port, such as 127.0.0.1:8750"),
+        "redis.url" => Some("an address such as redis://host:6379"),
+        "cluster.advertise" => Some("the host and port that others reach, such as caribou-0.example:8760"),
+        "cluster.secret" => Some("a text of 32 characters or more, without blanks"),
         "database_url" => Some("an address such as postgres://user@host/database or sqlite:/path/caribou.db"),
         "auth.jwt.jwks_url" => Some("an https:// address; http:// only on this machine"),
         "auth.jwt.algorithms" => Some("a list of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 or EdDSA"),

@@ -10,16 +10,19 @@ use garde::Validate;
 use serde_json::Value;
 
 use super::expected::expected;
-use super::personal;
 use super::yaml::{self, Place};
 use super::{Problem, Settings};
+use super::{personal, redis};
 
 /// Settings that are paths: relative ones in a file count from that file's folder.
-const PATHS: [&str; 8] = [
+const PATHS: [&str; 11] = [
     "data_dir",
     "extensions_config_path",
     "threads.root",
     "auth.jwt.jwks_file",
+    "cluster.tls.ca_file",
+    "cluster.tls.cert_file",
+    "cluster.tls.key_file",
     "network.ca_file",
     "tls.cert_file",
     "tls.client_ca_file",
@@ -80,7 +83,8 @@ pub fn load(inputs: &Inputs<'_>) -> Loaded {
     let settings: Settings = serde_json::from_value(layers.settings).unwrap_or_default();
     let whole = inputs.file.as_ref().map_or_else(|| "settings".to_owned(), |file| file.path.display().to_string());
     let mut problems = layers.problems;
-    problems.extend(settings.auth.missing().into_iter().chain(settings.tls.missing()).map(|missing| {
+    let missing = [settings.auth.missing(), settings.tls.missing(), settings.cluster.missing()];
+    problems.extend(missing.into_iter().flatten().map(|missing| {
         problem(&whole, None, &json_path(missing.path), missing.what.to_owned(), missing.mend.to_owned())
     }));
     Loaded { settings, problems }
@@ -135,8 +139,13 @@ impl Layers {
                 continue;
             }
             let variable = variable_of(&path);
-            if let Some(text) = env(&variable).filter(|text| !text.is_empty()) {
-                self.lay_text(&path, &text, &variable);
+            let names = [Some(variable.as_str()), redis::alias(&path)];
+            let said = names.into_iter().flatten().find_map(|name| {
+                let text = env(name).filter(|text| !text.is_empty())?;
+                Some((name, text))
+            });
+            if let Some((name, text)) = said {
+                self.lay_text(&path, &text, name);
             }
         }
     }

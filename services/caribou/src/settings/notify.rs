@@ -58,6 +58,13 @@ impl WebhookSettings {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Hidden<T>(T);
 
+impl<T> Hidden<T> {
+    /// What was read.
+    pub fn value(&self) -> &T {
+        &self.0
+    }
+}
+
 /// What can be read from a hidden text; its error repeats nothing of it.
 pub trait Readable: Sized {
     /// Reads it.

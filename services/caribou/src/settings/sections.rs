@@ -14,10 +14,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Audit, Auth, Cluster, DatabaseUrl, Deployment, Grpc, Guardrails, Interceptors, Network, Personal, Threads, Tls,
-    ToolSearch,
+    Audit, Auth, Cluster, DatabaseUrl, Deployment, Grpc, Guardrails, Interceptors, McpEndpoint, Network, Personal,
+    Shutdown, Threads, Tls, ToolSearch,
 };
-use super::{Backend, Database, McpTasks};
+use super::{Backend, Config, Database, McpTasks, Redis};
 
 /// The port of `listen` when nothing else is said.
 const DEFAULT_PORT: u16 = 8750;
@@ -50,6 +50,12 @@ pub struct Settings {
     /// `mcp_config.json`, in the project's folder.
     #[garde(skip)]
     pub extensions_config_path: Option<PathBuf>,
+    /// Where the document that names the MCP servers is kept.
+    #[garde(dive)]
+    pub config: Config,
+    /// A Redis, by which replicas hear of resets at once.
+    #[garde(dive)]
+    pub redis: Redis,
     /// Who may call, and how often.
     #[garde(dive)]
     pub auth: Auth,
@@ -89,6 +95,9 @@ pub struct Settings {
     /// The REST interface.
     #[garde(dive)]
     pub rest: Rest,
+    /// Caribou as one MCP server.
+    #[garde(dive)]
+    pub mcp_endpoint: McpEndpoint,
     /// The gRPC interface.
     #[garde(dive)]
     pub grpc: Grpc,
@@ -107,6 +116,9 @@ pub struct Settings {
     /// Replicas that share a database.
     #[garde(dive)]
     pub cluster: Cluster,
+    /// How a replica ends.
+    #[garde(dive)]
+    pub shutdown: Shutdown,
     /// The kind of database.
     #[garde(dive)]
     pub database: Database,
@@ -231,6 +243,8 @@ impl Default for Settings {
             data_dir: PathBuf::from(".caribou"),
             database_url: None,
             extensions_config_path: None,
+            config: Config::default(),
+            redis: Redis::default(),
             auth: Auth::default(),
             sessions: Sessions::default(),
             calls: Calls::default(),
@@ -244,12 +258,14 @@ impl Default for Settings {
             audit: Audit::default(),
             log: Log::default(),
             rest: Rest::default(),
+            mcp_endpoint: McpEndpoint::default(),
             grpc: Grpc::default(),
             tls: Tls::default(),
             network: Network::default(),
             personal: Personal::default(),
             deployment: Deployment::default(),
             cluster: Cluster::default(),
+            shutdown: Shutdown::default(),
             database: Database::default(),
             mcp_tasks: McpTasks::default(),
         }

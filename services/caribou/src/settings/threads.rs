@@ -21,11 +21,16 @@ pub struct Threads {
     /// without a slash at its end.
     #[garde(custom(absolute))]
     pub virtual_prefix: String,
+    /// Whether all replicas see the same files below `root`, or files of threads may be lost when a session moves to
+    /// another replica. When false, a thread that has files gets its child processes on the replica that has them, and
+    /// nowhere else.
+    #[garde(skip)]
+    pub shared: bool,
 }
 
 impl Default for Threads {
     fn default() -> Self {
-        Self { root: None, virtual_prefix: VIRTUAL_PREFIX.to_owned() }
+        Self { root: None, virtual_prefix: VIRTUAL_PREFIX.to_owned(), shared: true }
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::io::{IsTerminal, stderr};
 
-use tracing::Subscriber;
-use tracing_subscriber::filter::{EnvFilter, FilterExt, filter_fn};
+use tracing::subscriber::Interest;
+use tracing::{Metadata, Subscriber};
+use tracing_subscriber::filter::{EnvFilter, FilterExt};
 use tracing_subscriber::fmt;
-use tracing_subscriber::layer::Layer;
+use tracing_subscriber::layer::{Context, Filter, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::settings::{Log, LogFormat};
@@ -16,11 +17,37 @@ pub(super) fn layer<S>(settings: &Log, spans_are_made: bool) -> Box<dyn Layer<S>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
-    let filter = directives(settings).and(filter_fn(move |metadata| spans_are_made || metadata.is_event()));
+    let filter = filter(settings, spans_are_made);
     let lines = fmt::layer().with_writer(stderr);
     match settings.format {
         LogFormat::Json => lines.json().flatten_event(true).with_filter(filter).boxed(),
         LogFormat::Human => lines.with_ansi(stderr().is_terminal()).with_target(false).with_filter(filter).boxed(),
+    }
+}
+
+/// What is written.
+fn filter<S>(settings: &Log, spans_are_made: bool) -> impl Filter<S> + use<S>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    directives(settings).and(Wanted { spans_are_made })
+}
+
+/// Lines, and spans if they are made anyway.
+struct Wanted {
+    spans_are_made: bool,
+}
+
+impl<S> Filter<S> for Wanted {
+    fn enabled(&self, metadata: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        self.spans_are_made || metadata.is_event()
+    }
+
+    /// A span is switched off at its call site for good. A line is asked about each time: the answer to a library that
+    /// only asks whether it may write (sqlx does, for each statement) would otherwise count for the next line of the same
+    /// thread, which would be lost.
+    fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if self.spans_are_made || metadata.is_event() { Interest::sometimes() } else { Interest::never() }
     }
 }
 
@@ -32,9 +59,35 @@ fn directives(settings: &Log) -> EnvFilter {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tracing::Event;
     use tracing_subscriber::layer::SubscriberExt as _;
 
     use super::*;
+
+    /// Counts lines.
+    struct Lines(Arc<AtomicUsize>);
+
+    impl<S: Subscriber> Layer<S> for Lines {
+        fn on_event(&self, _: &Event<'_>, _: Context<'_, S>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn a_line_is_written_also_after_somebody_has_asked_in_vain_whether_to_write_one() {
+        let lines: Arc<AtomicUsize> = Arc::default();
+        let counted = Lines(lines.clone()).with_filter(filter(&Log::default(), false));
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(counted), || {
+            for written in 1..=3 {
+                assert!(!tracing::enabled!(tracing::Level::DEBUG));
+                tracing::info!("a line");
+                assert_eq!(lines.load(Ordering::SeqCst), written);
+            }
+        });
+    }
 
     fn spans_are_enabled(spans_are_made: bool) -> bool {
         let layers = vec![layer(&Log::default(), spans_are_made)];

@@ -25,6 +25,13 @@ pub(crate) struct Wrong {
     why: String,
 }
 
+impl Wrong {
+    /// `why` is the end of a sentence that names the file.
+    pub(super) fn new(setting: &'static str, file: &Path, why: &str) -> Self {
+        Self { setting, file: file.to_owned(), why: why.to_owned() }
+    }
+}
+
 /// The files as they were read. Holds a private key: has no `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Material {
@@ -100,7 +107,11 @@ impl Material {
     }
 }
 
-fn read(setting: &'static str, file: &Path) -> Result<(PathBuf, Vec<u8>), Wrong> {
+/// A file with what it holds.
+///
+/// # Errors
+/// It cannot be read.
+pub(super) fn read(setting: &'static str, file: &Path) -> Result<(PathBuf, Vec<u8>), Wrong> {
     let file = file.to_owned();
     match std::fs::read(&file) {
         Ok(text) => Ok((file, text)),

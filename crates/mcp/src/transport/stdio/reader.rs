@@ -46,7 +46,11 @@ impl Reader {
         let mut was_shown = false;
         loop {
             match lines.next().await {
-                Ok(Some(line)) => each_message(line, |message| self.route(message, &mut was_shown)),
+                Ok(Some(line)) => {
+                    each_message(line, |message| self.route(message, &mut was_shown));
+                    // Lines that are here already cost no read, so a child that floods us would hold this thread.
+                    tokio::task::coop::consume_budget().await;
+                }
                 Ok(None) => {
                     // Before the last answer: whoever hears it may call again at once, and nobody would read that.
                     self.pending.ending("the server closed its stdout");

@@ -64,7 +64,18 @@ pub(super) async fn changed(
     condition: IfMatch,
     failed: &str,
 ) -> Response {
-    match runtime.change_config(caller, change, condition).await {
+    let changed = runtime.change_config(caller, change, condition).await;
+    answered(runtime, caller, changed, failed).await
+}
+
+/// What came of a change; `failed` opens the text of a failure of ours.
+pub(super) async fn answered(
+    runtime: &Runtime,
+    caller: &Caller,
+    changed: Result<ConfigView, VerbError>,
+    failed: &str,
+) -> Response {
+    match changed {
         Ok(view) => stored(view),
         Err(error) => {
             let tag = runtime.read_config(caller).await.ok().and_then(|view| view.etag);
@@ -142,7 +153,7 @@ impl IntoResponses for ChangeProblems {
 mod tests {
     use super::*;
 
-    fn answered(code: Code) -> StatusCode {
+    fn status(code: Code) -> StatusCode {
         not_changed(VerbError::new(code, "why"), NOT_UPDATED).into_response().status()
     }
 
@@ -158,7 +169,7 @@ mod tests {
             (Code::OutcomeUnknown, 500),
             (Code::ConfigChanged, 500),
         ] {
-            assert_eq!(answered(code).as_u16(), status, "{code}");
+            assert_eq!(self::status(code).as_u16(), status, "{code}");
         }
     }
 

@@ -8,10 +8,12 @@ mod condition;
 mod servers;
 
 pub(crate) mod add;
+pub(crate) mod history;
 pub(crate) mod read;
 pub(crate) mod remove;
 pub(crate) mod replace_all;
 pub(crate) mod replace_one;
+pub(crate) mod roll_back;
 pub(crate) mod set_enabled;
 
 pub(crate) use condition::Condition;

@@ -15,13 +15,14 @@ use crate::identity::Identified;
 use crate::openapi::FaultProblem;
 use crate::router::Replica;
 
-/// All live sessions of this replica.
+/// All live sessions, of every replica.
 #[derive(Serialize, ToSchema)]
 #[schema(example = json!({"sessions": [{
     "server": "memory",
     "user_id": "ann",
     "thread_id": "thread-1",
     "epoch": 1,
+    "replica": "01979a3c-6ad2-7b2f-9c58-3f6f0f4e7d11",
     "pid": 4242,
     "era": "legacy",
     "version": "2025-11-25",
@@ -45,19 +46,21 @@ struct SessionEntry<'l> {
     thread_id: &'l str,
     /// Which life of this server's session for this thread, counted from 1.
     epoch: u64,
-    /// Its child's process id; null for remote servers.
+    /// The life of the replica that holds it.
+    replica: &'l str,
+    /// Its child's process id; null for remote servers and for sessions of other replicas.
     pid: Option<u32>,
-    /// `legacy` or `modern`; null while it is being opened.
+    /// `legacy` or `modern`; null while it is being opened, and for sessions of other replicas.
     #[schema(value_type = Option<String>)]
     era: Option<Era>,
     /// The protocol revision spoken.
     version: Option<&'l str>,
-    /// Calls in flight.
-    in_flight: usize,
+    /// Calls in flight; null for sessions of other replicas.
+    in_flight: Option<usize>,
     /// Since it was opened.
     age_ms: u64,
-    /// Since it was last called.
-    idle_ms: u64,
+    /// Since it was last called; null for sessions of other replicas.
+    idle_ms: Option<u64>,
 }
 
 impl<'l> From<&'l SessionStatus> for SessionEntry<'l> {
@@ -67,12 +70,13 @@ impl<'l> From<&'l SessionStatus> for SessionEntry<'l> {
             user_id: session.scope.user.as_str(),
             thread_id: session.scope.thread.as_str(),
             epoch: session.epoch.0,
+            replica: session.replica.as_str(),
             pid: session.pid,
             era: session.era.as_ref().map(|(era, _)| *era),
             version: session.era.as_ref().map(|(_, version)| version.as_str()),
             in_flight: session.in_flight,
             age_ms: milliseconds(session.age),
-            idle_ms: milliseconds(session.idle),
+            idle_ms: session.idle.map(milliseconds),
         }
     }
 }

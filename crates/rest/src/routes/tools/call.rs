@@ -99,6 +99,7 @@ impl CallRequest {
         Ok(CallTool {
             name: self.name,
             arguments: self.arguments,
+            meta: Vec::new(),
             caller,
             secrets,
             run_id: self.run_id.map(Into::into),

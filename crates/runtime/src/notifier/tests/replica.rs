@@ -45,7 +45,7 @@ impl Replica {
         limits: TaskLimits,
     ) -> (Self, Keeper) {
         let boot = BootId::new(name);
-        let on_record = OnRecord { boot: boot.clone(), host: "test".to_owned(), version: "0".to_owned() };
+        let on_record = OnRecord::alone(boot.clone(), "test", "0");
         store.begin(on_record).await.unwrap();
         let membership = Membership::new(LeaseProfile::FAST);
         let keeper = Keeper {
@@ -53,6 +53,7 @@ impl Replica {
             boot: boot.clone(),
             configurations: Vec::new(),
             membership: membership.clone(),
+            peers: None,
         };
         let (store, sink) = (Arc::new(store.clone()), Arc::new(receiver.clone()));
         let parts = DeskParts { store, sink, membership, boot: boot.clone(), limits };

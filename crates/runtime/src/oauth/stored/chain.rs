@@ -9,22 +9,32 @@ use caribou_core::oauth::chain_state::{AccessKind, AccessSeen, ChainPolicy, Chai
 use caribou_ports::store::{FailedRefresh, GrantId, StoreError, StoredChain, TokenColumn};
 use caribou_ports::vault::NotOpened;
 
+use super::nudges::Nudges;
 use super::times::StoredChains;
 use super::underway::Underway;
 use super::unsaved::Unsaved;
+use crate::oauth::alarm::Alarm;
 
 /// The chain of one connection from one seed. What is here is this process's; the chain is the row's.
 pub(in crate::oauth) struct SharedChain {
     pub(super) connection: ServerName,
     pub(super) seed: Fingerprint,
     pub(super) parts: StoredChains,
-    pub(super) boot: BootId,
-    pub(super) underway: Underway,
+    pub(super) shared: Shared,
     pub(super) unsaved: Unsaved,
     /// How a presentation of ours failed, not stored yet.
     owed: Mutex<Option<FailedRefresh>>,
     /// Of which generation we could not read the token, and the configured one was refused in its place.
     refused_fallback: Mutex<Option<(GrantId, u64)>>,
+}
+
+/// What all chains of a replica have in common. Clones are the same.
+#[derive(Clone)]
+pub(in crate::oauth) struct Shared {
+    pub(in crate::oauth) boot: BootId,
+    pub(in crate::oauth) underway: Underway,
+    pub(in crate::oauth) nudges: Nudges,
+    pub(in crate::oauth) alarm: Alarm,
 }
 
 /// The token to present.
@@ -48,11 +58,10 @@ impl SharedChain {
         connection: ServerName,
         seed: Fingerprint,
         parts: StoredChains,
-        boot: BootId,
-        underway: Underway,
+        shared: Shared,
     ) -> Self {
         let (unsaved, owed, refused_fallback) = Default::default();
-        Self { connection, seed, parts, boot, underway, unsaved, owed, refused_fallback }
+        Self { connection, seed, parts, shared, unsaved, owed, refused_fallback }
     }
 
     /// The tokens of a row, decrypted. One that is not from this row, this column and this generation is none (O3).
@@ -100,6 +109,9 @@ impl SharedChain {
     /// Stores how a presentation failed; what cannot be stored now is owed. Whether the chain was still there for it.
     pub(super) async fn settle(&self, failure: FailedRefresh) -> Result<bool, StoreError> {
         let settled = self.parts.store.settle_refresh(failure.clone()).await;
+        if settled == Ok(true) {
+            self.shared.nudges.tell();
+        }
         let is_owed = settled.is_err();
         *self.owed.lock().unwrap_or_else(PoisonError::into_inner) = is_owed.then_some(failure);
         settled

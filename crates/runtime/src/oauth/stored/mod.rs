@@ -9,18 +9,20 @@
 //! ```
 //!
 //! [`obtain`] goes around until there is a token or a reason; [`present`] is one presentation; [`lease`] is the right to
-//! it; [`unsaved`] keeps what came and could not be stored; [`underway`] lets a replica that stops wait for both.
+//! it; [`nudges`] tell peers that wait; [`unsaved`] keeps what came and could not be stored; [`underway`] lets a replica that stops wait for both.
 //! Nothing here is cancelled by whoever stops waiting (R3).
 
 mod chain;
 mod lease;
+mod nudges;
 mod obtain;
 mod present;
 mod times;
 mod underway;
 mod unsaved;
 
-pub(super) use chain::SharedChain;
+pub(super) use chain::{Shared, SharedChain};
+pub(super) use nudges::Nudges;
 pub(super) use obtain::{Purpose, obtain};
 pub(super) use underway::Underway;
 

@@ -10,16 +10,18 @@ use caribou_core::bounds::{CHAIN_LOOK, TOKEN_WAIT};
 use caribou_core::config::Secret;
 use caribou_core::oauth::chain_state::{AccessKind, ChainSeen, ChainState, Step, next};
 use caribou_ports::access_token::{AccessToken, NoToken};
+use caribou_ports::event_sink::ChainEnded;
 use caribou_ports::store::{Standing, StartChain, StoreError, StoredChain, Verdict};
-use tokio::time::Instant;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
 
 use super::chain::{Next, Readable, SharedChain};
 use super::present::{Attempt, Presentation};
 use crate::oauth::connection::Desk;
 use crate::oauth::refresh::ended;
 
-/// More rounds than a wait of `TOKEN_WAIT` has looks: only two configurations that take turns use them up.
-const MAX_ROUNDS: usize = 2_000;
+/// Rounds that did not wait: only two configurations that take turns use them up.
+const MAX_ROUNDS: usize = 1_000;
 
 /// Before a row that has just changed, or is about to, is read again.
 const SHORTLY: Duration = Duration::from_millis(10);
@@ -41,14 +43,12 @@ pub(in crate::oauth) async fn obtain(
     chain: Arc<SharedChain>,
     purpose: Purpose,
 ) -> Result<AccessToken, NoToken> {
-    let _entered = chain.underway.enter();
-    let mut errand = Errand { desk, chain, purpose, began: Instant::now(), replaced: None };
-    for _ in 0..MAX_ROUNDS {
+    let _entered = chain.shared.underway.enter();
+    let heard = chain.shared.nudges.heard();
+    let mut errand = Errand { desk, chain, purpose, began: Instant::now(), replaced: None, heard, rounds: 0 };
+    while errand.rounds < MAX_ROUNDS && errand.began.elapsed() < TOKEN_WAIT {
         if let Some(answer) = errand.round().await {
             return answer;
-        }
-        if errand.began.elapsed() >= TOKEN_WAIT {
-            break;
         }
     }
     Err(errand.desk.without_token("another replica asks for one and does not come to an end; try again"))
@@ -61,11 +61,18 @@ struct Errand {
     began: Instant,
     /// Of [`Purpose::Another`]: the generation that was found, and is to be replaced.
     replaced: Option<u64>,
+    /// Changes when a chain may have.
+    heard: watch::Receiver<()>,
+    /// How often it was looked and not waited.
+    rounds: usize,
 }
 
 impl Errand {
     /// Reads the row and does what it says; `None` = look again.
     async fn round(&mut self) -> Option<Result<AccessToken, NoToken>> {
+        self.rounds += 1;
+        // Whatever is told from here on is news to what is read now.
+        self.heard.mark_unchanged();
         if let Err(error) = self.chain.save().await {
             let why = format!("its new tokens are not stored yet, and it is not refreshed before they are: {error}");
             return Some(self.without_store(&why));
@@ -90,7 +97,9 @@ impl Errand {
             Step::StartAnew => self.start(Some(row.standing())).await,
             Step::Present => self.present(row, read.next).await,
             Step::Await(left) => self.wait(left).await,
-            Step::BackOff(left) => Some(Err(self.later(&row, left))),
+            Step::BackOff(left) => {
+                Some(Err(self.unreadable(&row, &read.next).unwrap_or_else(|| self.later(&row, left))))
+            }
             Step::CallUnknown => self.call_unknown(&row).await,
             Step::GiveUp => self.give_up(&row).await,
             Step::AskPerson => {
@@ -126,13 +135,13 @@ impl Errand {
     }
 
     async fn present(&self, row: StoredChain, next: Next) -> Option<Result<AccessToken, NoToken>> {
-        if self.chain.underway.is_closing() {
+        if self.chain.shared.underway.is_closing() {
             return Some(Err(self.desk.without_token("this replica stops; ask another one")));
         }
+        if let Some(unreadable) = self.unreadable(&row, &next) {
+            return Some(Err(unreadable));
+        }
         if let Next::Fallback(why) = &next {
-            if self.chain.is_fallback_refused(&row) {
-                return Some(Err(ended(&self.desk, &format!("the stored one cannot be read: {why}"))));
-            }
             tracing::warn!(
                 server = %self.desk.server,
                 "the stored refresh token cannot be read, the configured one is presented: {why}"
@@ -147,11 +156,22 @@ impl Errand {
         }
     }
 
+    /// Neither the stored token nor the configured one is of use here (contract 7.5).
+    fn unreadable(&self, row: &StoredChain, next: &Next) -> Option<NoToken> {
+        match next {
+            Next::Fallback(why) if self.chain.is_fallback_refused(row) => {
+                Some(ended(&self.desk, &format!("the stored one cannot be read: {why}")))
+            }
+            _ => None,
+        }
+    }
+
     /// A peer is at it.
-    async fn wait(&self, left: Duration) -> Option<Result<AccessToken, NoToken>> {
+    async fn wait(&mut self, left: Duration) -> Option<Result<AccessToken, NoToken>> {
         self.desk.metrics.token_awaited(&self.desk.server);
-        // A lease that has just ended is not asked for in a loop without pause.
-        tokio::time::sleep(left.clamp(SHORTLY, CHAIN_LOOK)).await;
+        self.rounds -= 1;
+        // A lease that has just ended is not asked for in a loop without pause. The sender lives as long as the chain.
+        let _ = timeout(left.clamp(SHORTLY, CHAIN_LOOK), self.heard.changed()).await;
         None
     }
 
@@ -182,8 +202,11 @@ impl Errand {
         let verdict = Verdict { seen: row.standing(), state, error: why.to_owned(), retry_in };
         match self.chain.parts.store.give_up_refresh(verdict).await {
             Ok(is_judged) => {
+                if is_judged {
+                    self.chain.shared.nudges.tell();
+                }
                 if is_judged && state == ChainState::ReauthNeeded {
-                    needs_person(&self.desk, why);
+                    needs_person(&self.desk, &self.chain, row, why);
                 } else if is_judged {
                     self.desk.metrics.presentation_unknown(&self.desk.server);
                     tracing::warn!(server = %self.desk.server, "{why}");
@@ -204,13 +227,19 @@ impl Errand {
     }
 }
 
-/// Tells whoever watches that a chain has ended until a person acts.
-pub(super) fn needs_person(desk: &Desk, why: &str) {
+/// Tells whoever watches that a chain has ended until a person acts. Whoever stored the end does.
+pub(super) fn needs_person(desk: &Desk, chain: &SharedChain, row: &StoredChain, why: &str) {
     tracing::error!(
         server = %desk.server,
         event = "oauth_reauth_needed",
         "its refresh token is of no use any more: {why}; sign in again and configure the new one"
     );
+    chain.shared.alarm.raise(ChainEnded {
+        key: format!("oauth-chain-{}-{}", row.grant.0, row.generation),
+        server: desk.server.clone(),
+        generation: row.generation,
+        why: why.to_owned(),
+    });
 }
 
 fn unrecorded(error: &StoreError) -> String {

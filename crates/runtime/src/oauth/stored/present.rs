@@ -80,7 +80,7 @@ impl Presentation<'_> {
     /// Commits the intent (R1). `None` = another one was first.
     async fn begin(&self) -> Result<Option<ChainLease>, StoreError> {
         let store = &self.chain.parts.store;
-        let (seen, owner) = (self.row.standing(), self.chain.boot.clone());
+        let (seen, owner) = (self.row.standing(), self.chain.shared.boot.clone());
         let lease = ChainLease {
             grant: seen.grant.clone(),
             generation: seen.generation,
@@ -204,7 +204,7 @@ impl Presentation<'_> {
         let failure = FailedRefresh { lease: lease.clone(), state, error: shortened(&why), retry_in };
         match self.chain.settle(failure).await {
             Ok(false) => return Attempt::Overtaken,
-            Ok(true) if state == ChainState::ReauthNeeded => needs_person(self.desk, &why),
+            Ok(true) if state == ChainState::ReauthNeeded => needs_person(self.desk, self.chain, &self.row, &why),
             Ok(true) => {}
             Err(error) => tracing::warn!(server = %self.desk.server, "how a refresh failed is not stored yet: {error}"),
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caribou_core::bounds;
-use caribou_ports::store::OAuthChains;
+use caribou_ports::store::{OAuthChains, Wakeups};
 use caribou_ports::vault::Vault;
 
 /// Where chains of refresh tokens are kept, and what encrypts them.
@@ -14,6 +14,8 @@ pub struct StoredChains {
     pub store: Arc<dyn OAuthChains>,
     /// The cipher; the same keys in every replica.
     pub vault: Arc<dyn Vault>,
+    /// What tells replicas that wait that a chain has changed; `None` = they look every quarter of a second.
+    pub wakeups: Option<Arc<dyn Wakeups>>,
     /// The same in every replica.
     pub times: ChainTimes,
 }

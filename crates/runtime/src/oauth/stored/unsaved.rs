@@ -80,13 +80,17 @@ impl SharedChain {
             until_ahead,
             rotated: *rotated,
         };
-        self.parts.store.finish_refresh(successor).await
+        let stored = self.parts.store.finish_refresh(successor).await;
+        if stored == Ok(true) {
+            self.shared.nudges.tell();
+        }
+        stored
     }
 
     /// Keeps what could not be stored, and tries until it is, or until the chain has moved on without it.
     pub(super) fn keep(self: &Arc<Self>, brought: Brought) {
         self.unsaved.set(brought);
-        let (chain, entered) = (self.clone(), self.underway.enter());
+        let (chain, entered) = (self.clone(), self.shared.underway.enter());
         tokio::spawn(async move {
             let _entered = entered;
             while chain.unsaved.get().is_some() {

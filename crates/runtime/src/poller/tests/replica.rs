@@ -36,7 +36,7 @@ pub(super) fn configuration() -> SnapshotFingerprint {
 impl Replica {
     pub(super) async fn start(store: &Memory, remote: &Remote, name: &str, limits: TaskLimits) -> Self {
         let boot = BootId::new(name);
-        let on_record = OnRecord { boot: boot.clone(), host: "test".to_owned(), version: "0".to_owned() };
+        let on_record = OnRecord::alone(boot.clone(), "test", "0");
         store.begin(on_record).await.unwrap();
         let membership = Membership::new(LeaseProfile::FAST);
         let parts = DeskParts {
@@ -55,6 +55,7 @@ impl Replica {
             boot: boot.clone(),
             configurations: vec![configuration()],
             membership: membership.clone(),
+            peers: None,
         };
         let (keeper, _) = Actor::spawn(None, keeper, ()).await.unwrap();
         let (group, _) = Actor::spawn(None, Group { desk }, ()).await.unwrap();

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use caribou_core::bounds::{TOKEN_REJECTED_PAUSE, TOKEN_REQUEST, TOKEN_RETRY};
+use caribou_core::bounds::{TOKEN_REJECTED_AGAIN, TOKEN_REQUEST, TOKEN_RETRY};
 use caribou_core::failure::Code;
 use caribou_ports::token_endpoint::TokenRequestError;
 use caribou_runtime::Options;
@@ -154,10 +154,10 @@ async fn a_server_that_rejects_every_token_is_no_loop() {
     tokens.rejected(&tokens.current().await.unwrap());
     let error = fails(&tokens).await;
     assert!(error.needs_person && error.message.contains("reauthorisation"), "{error}");
-    advance(TOKEN_REJECTED_PAUSE - Duration::from_millis(1)).await;
+    advance(TOKEN_REJECTED_AGAIN - Duration::from_millis(1)).await;
     fails(&tokens).await;
     assert_eq!(stand.endpoint.requests(), 2);
-    // Then one refresh more, and it works again if the server does.
+    // R7: then one refresh more, and it works again if the server does.
     advance(Duration::from_millis(1)).await;
     assert_eq!(header(&tokens.current().await.unwrap()), "Bearer at-3");
 }

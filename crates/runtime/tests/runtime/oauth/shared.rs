@@ -5,7 +5,7 @@ use std::time::Duration;
 use caribou_core::oauth::chain_state::ChainState;
 use futures::future::join_all;
 use serde_json::json;
-use tokio::time::advance;
+use tokio::time::{Instant, advance};
 
 use super::cluster::{Cluster, Fate, TIMES};
 use super::endpoint::header;
@@ -27,6 +27,26 @@ async fn five_hundred_callers_over_three_replicas_make_one_request() {
         advance(HOUR).await;
     }
     assert_eq!(cluster.provider.violations(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_peer_looks_as_soon_as_it_is_told() {
+    // Durability.md 3.3, R6: a timer of its own finds the token up to a quarter of a second later.
+    for (is_told, at_most) in [(true, 0), (false, 250)] {
+        let cluster = Cluster::new(HOUR, None);
+        let cluster = if is_told { cluster.with_hints() } else { cluster };
+        let members = [cluster.member().await, cluster.member().await];
+        let tokens = [members[0].tokens().await, members[1].tokens().await];
+        let takes = Duration::from_millis(1_050);
+        cluster.provider.then(Fate::Answered(takes));
+        let began = Instant::now();
+        let waited =
+            join_all(tokens.iter().map(|tokens| async move { tokens.current().await.map(|_| began.elapsed()) })).await;
+        let longest = waited.into_iter().map(Result::unwrap).max().unwrap();
+        let later = longest.saturating_sub(takes).as_millis();
+        assert!(later <= at_most + 20 && (is_told || later > 20), "told: {is_told}, {later} ms later");
+        assert_eq!(cluster.provider.requests(), 1);
+    }
 }
 
 #[tokio::test(start_paused = true)]

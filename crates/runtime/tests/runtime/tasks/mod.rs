@@ -179,7 +179,7 @@ impl Tasking {
 
 /// This life, as whoever starts it puts it on record.
 pub(super) fn replica() -> Replica {
-    Replica { boot: BootId::from("boot"), host: "h".to_owned(), version: "0".to_owned() }
+    Replica::alone(BootId::from("boot"), "h", "0")
 }
 
 pub(super) fn ann() -> Scope {

@@ -6,9 +6,11 @@
 pub(super) mod add;
 pub(super) mod diff;
 pub(super) mod get;
+pub(super) mod history;
 pub(super) mod init;
 pub(super) mod remove;
 pub(super) mod reset;
+pub(super) mod rollback;
 pub(super) mod schema;
 pub(super) mod set;
 pub(super) mod switch;

@@ -20,6 +20,7 @@ pub(in crate::commands) struct Arguments {
 struct Answer {
     message: String,
     reach: String,
+    unconfirmed: Vec<String>,
 }
 
 pub(in crate::commands) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
@@ -32,13 +33,17 @@ pub(in crate::commands) async fn run(arguments: Arguments) -> anyhow::Result<Exi
         output::line(String::from_utf8_lossy(&answer))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let Answer { message, reach } = serde_json::from_slice(&answer)?;
+    let Answer { message, reach, unconfirmed } = serde_json::from_slice(&answer)?;
     output::line(message)?;
     let heard = match reach.as_str() {
         "process" => "only that replica heard of it",
         "directory" => "every replica that follows the same file hears of it before its next look-up",
-        _ => "every replica of the cluster heard of it",
+        _ if unconfirmed.is_empty() => "every replica of the cluster has done it",
+        _ => "every replica of the cluster does it within a second or two of reaching the database; not done yet by:",
     };
     output::note(heard);
+    for replica in &unconfirmed {
+        output::note(replica);
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -9,7 +9,7 @@ use caribou_core::ids::{BootId, ServerName};
 use caribou_ports::BoxFuture;
 use caribou_ports::access_token::{AccessToken, AccessTokens, NoToken};
 use caribou_ports::mcp::{Connector, OpenError, OpenSession, Session};
-use caribou_ports::store::{OAuthChains as _, Replica, Replicas as _, StoredChain};
+use caribou_ports::store::{OAuthChains as _, Replica, Replicas as _, StoredChain, Wakeups};
 use caribou_ports::vault::{NotOpened, Opened, Place, Vault};
 use caribou_runtime::{ChainTimes, Options, Outside, Runtime, StoredChains};
 use caribou_store::Memory;
@@ -67,6 +67,8 @@ pub(in crate::oauth) struct Cluster {
     ailments: Arc<Ailments>,
     mutant: Option<Mutant>,
     lives: AtomicUsize,
+    /// What replicas tell each other; the histories do without, since hints come at times of their own.
+    hints: Option<Arc<dyn Wakeups>>,
 }
 
 /// One life of a replica.
@@ -82,7 +84,13 @@ impl Cluster {
     pub(in crate::oauth) fn new(life: Duration, mutant: Option<Mutant>) -> Self {
         let store = Memory::default();
         let provider = Provider::new(store.clone(), life);
-        Self { store, provider, ailments: Arc::default(), mutant, lives: AtomicUsize::new(0) }
+        Self { store, provider, ailments: Arc::default(), mutant, lives: AtomicUsize::new(0), hints: None }
+    }
+
+    /// From here on replicas tell each other what they have stored.
+    pub(in crate::oauth) fn with_hints(mut self) -> Self {
+        self.hints = Some(Arc::new(self.store.clone()));
+        self
     }
 
     /// A replica more, with this `oauth` changed.
@@ -90,7 +98,7 @@ impl Cluster {
         let life = self.lives.fetch_add(1, Ordering::SeqCst) + 1;
         let boot = BootId::from(format!("life-{life}").as_str());
         let borders = Arc::new(Borders::with(self.mutant));
-        let on_record = Replica { boot: boot.clone(), host: "h".to_owned(), version: "1".to_owned() };
+        let on_record = Replica::alone(boot.clone(), "h", "1");
         self.store.begin(on_record).await.unwrap();
         let store =
             SharedStore { store: self.store.clone(), ailments: self.ailments.clone(), borders: borders.clone() };
@@ -101,7 +109,12 @@ impl Cluster {
         let connector = Arc::new(Remembering { inner, given: Arc::clone(&given) });
         let outside = Outside {
             token_endpoint: Some(self.provider.seen_by(boot.as_str(), borders.clone())),
-            oauth_chains: Some(StoredChains { store: Arc::new(store), vault: Arc::new(Plain(key)), times: TIMES }),
+            oauth_chains: Some(StoredChains {
+                store: Arc::new(store),
+                vault: Arc::new(Plain(key)),
+                wakeups: self.hints.clone(),
+                times: TIMES,
+            }),
             ..Outside::from(connector)
         };
         let runtime = Runtime::start(servers, Options::default(), outside, boot.clone()).await.unwrap();

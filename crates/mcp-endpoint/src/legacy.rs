@@ -1,0 +1,123 @@
+//! Requests of the legacy era: `initialize`, then a session (mcp.md §3.3).
+
+use std::sync::{Arc, PoisonError};
+
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use caribou_core::era::{Era, LATEST_LEGACY_VERSION, LEGACY_VERSIONS};
+use caribou_core::raw::{Members, text};
+use caribou_mcp::{PROTOCOL_VERSION, SESSION_ID};
+use caribou_ports::store::ClientSession;
+use serde_json::json;
+
+use crate::answer;
+use crate::dress::our_info;
+use crate::fault::Fault;
+use crate::message::{Message, response};
+use crate::meta::{Level, Meta, capabilities};
+use crate::methods::offers;
+use crate::notices::Wanted;
+use crate::router::{Asked, Endpoint, not_taken, takes_events};
+use crate::sessions::{Agreed, away};
+use crate::standing;
+use crate::work::{Client, Work};
+
+/// Answers one POST.
+pub(crate) async fn post(
+    endpoint: Arc<Endpoint>,
+    asked: Asked,
+    headers: &HeaderMap,
+    message: &Message<'_>,
+) -> Result<Response, Fault> {
+    if let (Some("initialize"), Some(_)) = (message.method.as_deref(), message.id) {
+        return initialize(&endpoint, &asked, message).await;
+    }
+    let session = endpoint.session(headers, &asked.caller, &asked.place).await?;
+    demand_version(headers)?;
+    let (Some(method), Some(id)) = (&message.method, message.id) else {
+        if message.method.as_deref() == Some("notifications/cancelled") {
+            cancel(&endpoint, &session, message);
+        }
+        if let (None, Some(id)) = (&message.method, message.id) {
+            endpoint.answers.deliver(&session.id, id.get(), message.result);
+        }
+        return Ok(StatusCode::ACCEPTED.into_response());
+    };
+    let mut meta = Meta::of(message.params).for_method()?;
+    if takes_events(headers) {
+        // Only what is asked on a stream that is read can be answered.
+        meta.passed.extend(capabilities(&session.capabilities));
+    }
+    let wanted = session.log_level.as_deref().and_then(Level::parse).map_or(Wanted::All, Wanted::From);
+    let client = Client {
+        era: Era::Legacy,
+        scope: asked.scope(headers, meta.thread.as_deref(), Some(&session.id))?,
+        wanted,
+        session: Some(session.id),
+        asked,
+    };
+    let work = Work::new(endpoint, client, headers, (method, id, message.params), meta);
+    Ok(answer::answer(work, takes_events(headers)).await)
+}
+
+/// Opens the standing stream of a session.
+pub(crate) async fn listen(endpoint: &Arc<Endpoint>, asked: &Asked, headers: &HeaderMap) -> Result<Response, Fault> {
+    // The modern era has no such stream.
+    if !headers.contains_key(SESSION_ID) {
+        return Ok(not_taken());
+    }
+    let session = endpoint.session(headers, &asked.caller, &asked.place).await?;
+    standing::open(endpoint, session.id)
+}
+
+/// Ends a session, on every replica.
+pub(crate) async fn end(endpoint: &Arc<Endpoint>, asked: &Asked, headers: &HeaderMap) -> Result<Response, Fault> {
+    if !headers.contains_key(SESSION_ID) {
+        return Ok(not_taken());
+    }
+    let session = endpoint.session(headers, &asked.caller, &asked.place).await?;
+    endpoint.options.sessions.end_client_session(session.id.clone()).await.map_err(away)?;
+    let stream = endpoint.streams.lock().unwrap_or_else(PoisonError::into_inner).remove(&session.id);
+    if let Some(stream) = stream {
+        stream.cancel();
+    }
+    Ok(StatusCode::OK.into_response())
+}
+
+async fn initialize(endpoint: &Arc<Endpoint>, asked: &Asked, message: &Message<'_>) -> Result<Response, Fault> {
+    let Some(id) = message.id else { return Err(Fault::invalid_request("`initialize` is a request")) };
+    let params = message.params.and_then(Members::of);
+    let named = params.as_ref().and_then(|params| text(params.get("protocolVersion")?));
+    let Some(named) = named else {
+        return Err(Fault::invalid_params("`params.protocolVersion` must be a string"));
+    };
+    let version = LEGACY_VERSIONS.into_iter().find(|ours| **ours == *named).unwrap_or(LATEST_LEGACY_VERSION);
+    let scope = asked.caller.scope(None, None)?;
+    let capabilities = offers(endpoint, &scope, &asked.place).await?.capabilities();
+    let theirs = params.as_ref().and_then(|params| params.get("capabilities"));
+    let theirs = theirs.map(|theirs| theirs.get()).filter(|theirs| theirs.starts_with('{')).unwrap_or("{}");
+    let agreed = Agreed { version, capabilities: theirs };
+    let session = endpoint.begin_session(&asked.caller, &asked.place, agreed).await?;
+    let result = json!({ "protocolVersion": version, "capabilities": capabilities, "serverInfo": our_info() });
+    let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let session = HeaderValue::from_str(&session).map_err(|_| Fault::bug())?;
+    Ok(([kind, (SESSION_ID, session)], response(id, &result.to_string())).into_response())
+}
+
+/// A client that says its revision says one of this era.
+fn demand_version(headers: &HeaderMap) -> Result<(), Fault> {
+    let sent = headers.get(&PROTOCOL_VERSION).map(|sent| sent.to_str().unwrap_or_default().trim());
+    match sent {
+        Some(sent) if !LEGACY_VERSIONS.contains(&sent) => {
+            Err(Fault::invalid_request("the header `MCP-Protocol-Version` names a revision that was not agreed on"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn cancel(endpoint: &Endpoint, session: &ClientSession, message: &Message<'_>) {
+    let params = message.params.and_then(Members::of);
+    if let Some(id) = params.as_ref().and_then(|params| params.get("requestId")) {
+        endpoint.in_flight.cancel(&session.id, id.get());
+    }
+}

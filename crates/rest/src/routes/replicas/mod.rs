@@ -1,0 +1,3 @@
+//! The replicas that share the work.
+
+pub(crate) mod list;

@@ -1,0 +1,8 @@
+-- Which volume the files of a thread are on, where replicas do not share one.
+CREATE TABLE mcp_thread_volume (
+    user_id   text NOT NULL,
+    thread_id text NOT NULL,
+    volume    uuid NOT NULL,
+    PRIMARY KEY (user_id, thread_id)
+);
+ALTER TABLE replica ADD COLUMN volume uuid;                -- the one it has; null = all share one

@@ -1,0 +1,70 @@
+//! The official SDKs as clients, of both eras, with `server-everything` behind Caribou.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use caribou_tests::{Caribou, Setup, third_party};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+/// How long a client may take on a loaded machine.
+const ENOUGH: Duration = Duration::from_secs(90);
+
+async fn with_everything() -> Caribou {
+    let caribou = Setup::new().server("everything", third_party::everything()).start().await;
+    assert!(!caribou.tool_names().await.is_empty(), "{}", caribou.log());
+    caribou
+}
+
+/// What a client says that it saw.
+async fn told(caribou: &Caribou, mut command: Command) -> Value {
+    let command = command.stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(ENOUGH, command.output()).await.expect("it ends").unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}\n{}", caribou.log());
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+fn python(caribou: &Caribou, path: &str, mode: &str, prefix: &str) -> Command {
+    let mut command = third_party::python_sdk();
+    command.args(["-c", include_str!("client.py"), &format!("{}{path}", caribou.url()), mode, prefix]);
+    command
+}
+
+fn typescript(caribou: &Caribou, path: &str, prefix: &str) -> Command {
+    let mut command = Command::new("node");
+    command.args(["--input-type=module", "--eval", include_str!("client.mjs"), "--"]);
+    command.arg(third_party::typescript_sdk()).args([&format!("{}{path}", caribou.url()), prefix]);
+    command
+}
+
+/// What every client sees of all servers, and of the one.
+fn check(told: &Value, version: &str, prefix: &str) {
+    assert_eq!((&told["version"], &told["server"]), (&version.into(), &"caribou".into()), "{told}");
+    assert_eq!(told["echo"], "Echo: moss", "{told}");
+    assert!(told["tools"].as_array().unwrap().contains(&json!(format!("{prefix}echo"))), "{told}");
+    assert_eq!(told["progress"].as_array().unwrap().len(), 2, "{told}");
+    if prefix.is_empty() {
+        assert!(told["prompts"].as_array().unwrap().contains(&json!("simple-prompt")), "{told}");
+        assert_eq!(told["read"][1], true, "{told}");
+    }
+}
+
+#[tokio::test]
+async fn the_python_sdk_lists_and_calls_in_both_eras() {
+    let caribou = with_everything().await;
+    for (mode, version) in [("legacy", "2025-11-25"), ("auto", "2026-07-28")] {
+        check(&told(&caribou, python(&caribou, "/mcp", mode, "everything_")).await, version, "everything_");
+        check(&told(&caribou, python(&caribou, "/mcp/everything", mode, "")).await, version, "");
+    }
+}
+
+#[tokio::test]
+async fn the_typescript_sdk_lists_and_calls_in_a_session_and_ends_it() {
+    let caribou = with_everything().await;
+    for (path, prefix) in [("/mcp", "everything_"), ("/mcp/everything", "")] {
+        let told = told(&caribou, typescript(&caribou, path, prefix)).await;
+        check(&told, "2025-11-25", prefix);
+        assert_eq!(told["session"], "string", "{told}");
+    }
+}

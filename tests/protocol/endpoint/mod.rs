@@ -1,0 +1,4 @@
+//! Clients and the conformance suite that others wrote, at Caribou as one MCP server.
+
+mod clients;
+mod conformance;

@@ -1,0 +1,70 @@
+//! Sessions of clients mean the same in every store (mcp.md §3.3).
+
+use std::time::Duration;
+
+use caribou_ports::store::ClientSession;
+use caribou_tests::eventually;
+use rstest::rstest;
+
+use crate::opened::{Kind, Opened};
+
+const LONG: Duration = Duration::from_secs(3_600);
+
+fn session(id: &str, principal: &str) -> ClientSession {
+    ClientSession {
+        id: id.to_owned(),
+        principal: principal.into(),
+        server: Some("s\u{fc}d".to_owned()),
+        version: "2025-11-25".to_owned(),
+        capabilities: r#"{"b":1.0,"a":{}}"#.to_owned(),
+        log_level: None,
+    }
+}
+
+#[rstest]
+#[tokio::test]
+async fn a_session_is_found_as_it_was_stored_until_it_is_ended(
+    #[values(Kind::Memory, Kind::Sqlite, Kind::Postgres)] kind: Kind,
+) {
+    // mcp.md §17, S19.
+    let store = Opened::new(kind).await;
+    let find = async |id: &str| store.use_client_session(id.to_owned(), LONG).await.unwrap();
+    assert_eq!(find("a").await, None);
+    assert!(store.begin_client_session(session("a", "ann"), 9).await.unwrap());
+    assert!(!store.begin_client_session(session("a", "bob"), 9).await.unwrap(), "the name is taken");
+    let everywhere = ClientSession { server: None, ..session("b", "bob") };
+    assert!(store.begin_client_session(everywhere.clone(), 9).await.unwrap());
+    assert_eq!((find("a").await, find("b").await), (Some(session("a", "ann")), Some(everywhere)));
+    assert!(store.set_client_log_level("a".to_owned(), "warning".to_owned()).await.unwrap());
+    assert!(!store.set_client_log_level("c".to_owned(), "warning".to_owned()).await.unwrap());
+    let noted = ClientSession { log_level: Some("warning".to_owned()), ..session("a", "ann") };
+    assert_eq!(find("a").await, Some(noted));
+    assert!(store.end_client_session("a".to_owned()).await.unwrap());
+    assert!(!store.end_client_session("a".to_owned()).await.unwrap());
+    assert!(find("a").await.is_none() && find("b").await.is_some());
+}
+
+#[rstest]
+#[tokio::test]
+async fn there_are_no_more_than_may_be_and_unused_ones_are_gone(
+    #[values(Kind::Memory, Kind::Sqlite, Kind::Postgres)] kind: Kind,
+) {
+    // Invariant B1.
+    let store = Opened::new(kind).await;
+    for id in ["a", "b"] {
+        assert!(store.begin_client_session(session(id, "ann"), 2).await.unwrap());
+    }
+    assert!(!store.begin_client_session(session("c", "ann"), 2).await.unwrap());
+    assert_eq!(store.forget_client_sessions(LONG, 9).await.unwrap(), 0);
+    let brief = Duration::from_millis(1);
+    eventually(Duration::from_secs(20), "both are unused for a while", async || {
+        let found = store.use_client_session("a".to_owned(), LONG).await.unwrap();
+        (found.is_some() && store.forget_client_sessions(brief, 1).await.unwrap() == 1).then_some(())
+    })
+    .await;
+    eventually(Duration::from_secs(20), "the other one too", async || {
+        (store.forget_client_sessions(brief, 9).await.unwrap() == 1).then_some(())
+    })
+    .await;
+    assert!(store.begin_client_session(session("c", "ann"), 1).await.unwrap());
+}
