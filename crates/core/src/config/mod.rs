@@ -49,6 +49,7 @@ mod report;
 mod routing;
 mod server;
 mod server_entry;
+mod servers_by_name;
 mod shared_state;
 mod splice;
 mod stdio;
@@ -79,4 +80,5 @@ pub use server::{
     HeadersFromContext, OAuth, OAuthGrant, OnMissing, Origin, Remote, Routing, RoutingMode, Secret, ServerConfig,
     ServerEntry, Stdio, TaskToolset, ToolOverride, Transport, UnknownOutcome, UserAuth,
 };
+pub use servers_by_name::ServersByName;
 pub use view::view;

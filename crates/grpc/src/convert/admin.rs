@@ -1,12 +1,11 @@
 //! How a replica is, and its servers as they are stored.
 
-use std::fmt;
 use std::time::Duration;
 
+use caribou_core::config::ServersByName;
 use caribou_core::failure::Code;
 use caribou_proto::v1;
 use caribou_runtime::{ConfigView, ReplicaStatus, ResetDone, ServerStatus, SessionStatus, VerbError, wall_clock_ms};
-use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -92,36 +91,7 @@ pub(crate) fn written(text: &str) -> Result<Map<String, Value>, VerbError> {
 
 #[derive(Deserialize)]
 struct Written {
-    mcp_servers: Servers,
-}
-
-/// Servers by name; one that stands twice is refused, because one of the two would be lost without a word.
-struct Servers(Map<String, Value>);
-
-impl<'de> Deserialize<'de> for Servers {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ByName)
-    }
-}
-
-struct ByName;
-
-impl<'de> Visitor<'de> for ByName {
-    type Value = Servers;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object of servers by name")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Servers, A::Error> {
-        let mut servers = Map::new();
-        while let Some((name, server)) = members.next_entry::<String, Map<String, Value>>()? {
-            if servers.insert(name, Value::Object(server)).is_some() {
-                return Err(A::Error::custom("a name stands twice"));
-            }
-        }
-        Ok(Servers(servers))
-    }
+    mcp_servers: ServersByName,
 }
 
 fn count(number: usize) -> u32 {

@@ -5,7 +5,6 @@
 
 mod answer;
 mod condition;
-mod servers;
 
 pub(crate) mod add;
 pub(crate) mod history;

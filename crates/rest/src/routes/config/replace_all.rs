@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use caribou_core::config::ServersByName;
 use caribou_runtime::ConfigChange;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::answer::{ChangeProblems, NOT_UPDATED, StoredServers, changed};
 use super::condition::Condition;
-use super::servers::Servers;
 use crate::body::JsonBody;
 use crate::identity::Identified;
 use crate::openapi::BodyProblems;
@@ -23,7 +23,7 @@ use crate::router::Replica;
 pub(crate) struct WrittenServers {
     /// Each server by its name.
     #[schema(value_type = Object)]
-    pub(super) mcp_servers: Servers,
+    pub(super) mcp_servers: ServersByName,
 }
 
 /// Replaces the whole set of servers.

@@ -1,4 +1,4 @@
-//! Servers as a client writes them: a map from name to object, in its order.
+//! Servers as a caller writes them, by whichever door: a map from name to object, in its order.
 //!
 //! Owns the shape only; what stands in an entry is judged with the change. A name that stands twice is refused,
 //! because one of the two would be lost without a word.
@@ -8,10 +8,10 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Servers by name.
-pub(super) struct Servers(pub(super) Map<String, Value>);
+/// Servers by name, in the order in which they are written.
+pub struct ServersByName(pub Map<String, Value>);
 
-impl<'de> Deserialize<'de> for Servers {
+impl<'de> Deserialize<'de> for ServersByName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(ByName)
     }
@@ -20,13 +20,13 @@ impl<'de> Deserialize<'de> for Servers {
 struct ByName;
 
 impl<'de> Visitor<'de> for ByName {
-    type Value = Servers;
+    type Value = ServersByName;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object of servers by name")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Servers, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<ServersByName, A::Error> {
         let mut servers = Map::new();
         while let Some(name) = members.next_key::<String>()? {
             let server: Map<String, Value> = members.next_value()?;
@@ -34,7 +34,7 @@ impl<'de> Visitor<'de> for ByName {
                 return Err(A::Error::custom("a name stands twice, expected each once"));
             }
         }
-        Ok(Servers(servers))
+        Ok(ServersByName(servers))
     }
 }
 
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Map<String, Value>, String> {
-        serde_json::from_str::<Servers>(text).map(|servers| servers.0).map_err(|error| error.to_string())
+        serde_json::from_str::<ServersByName>(text).map(|servers| servers.0).map_err(|error| error.to_string())
     }
 
     #[test]
