@@ -48,7 +48,7 @@ pub(crate) fn resets(settings: &Settings, store: Option<&SqlStore>) -> anyhow::R
     let Some(store) = store.filter(|_| is_kept_there || is_shared(settings)) else { return Ok(None) };
     let signal = match &settings.redis.url {
         Some(url) => {
-            let signal = RedisSignal::new(url.address(), &settings.redis.key_prefix).context("`redis.url`")?;
+            let signal = RedisSignal::new(url.value().address(), &settings.redis.key_prefix).context("`redis.url`")?;
             Some(Arc::new(signal) as Arc<dyn ResetSignal>)
         }
         None => None,

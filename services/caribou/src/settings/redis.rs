@@ -1,14 +1,13 @@
 //! Settings of the Redis that replicas tell each other of resets by (durability.md §4). Its address may hold a password:
 //! it is checked when it is read, and never printed (invariant O3).
 
-use std::borrow::Cow;
-
 use caribou_core::config::Secret;
-use caribou_core::masker::MASK;
 use caribou_signals::RedisSignal;
 use garde::Validate;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::notify::{Hidden, Readable};
 
 /// The path of [`Redis::url`].
 const URL: &str = "redis.url";
@@ -29,7 +28,7 @@ pub struct Redis {
     /// Its address: `redis://host:6379`, or `rediss://user:password@host:6379` with TLS. It may hold a password, which
     /// is never printed. As an environment variable also REDIS_URL.
     #[garde(skip)]
-    pub url: Option<RedisUrl>,
+    pub url: Option<Hidden<RedisUrl>>,
     /// How the names of its keys begin. The same for all replicas of one deployment, and no other's.
     #[garde(length(min = 1, max = 200))]
     #[schemars(length(min = 1, max = 200))]
@@ -43,7 +42,7 @@ impl Default for Redis {
 }
 
 /// The address of a Redis.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RedisUrl(Secret);
 
 impl RedisUrl {
@@ -53,27 +52,10 @@ impl RedisUrl {
     }
 }
 
-impl<'de> Deserialize<'de> for RedisUrl {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let url = Secret::new(String::deserialize(deserializer)?);
-        RedisSignal::new(&url, "").map_err(serde::de::Error::custom)?;
-        Ok(Self(url))
-    }
-}
-
-impl Serialize for RedisUrl {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(MASK)
-    }
-}
-
-impl JsonSchema for RedisUrl {
-    fn schema_name() -> Cow<'static, str> {
-        "RedisUrl".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        String::json_schema(generator)
+impl Readable for RedisUrl {
+    fn read(text: Secret) -> Result<Self, String> {
+        RedisSignal::new(&text, "").map_err(|error| error.to_string())?;
+        Ok(Self(text))
     }
 }
 
@@ -85,9 +67,9 @@ mod tests {
     #[test]
     fn nothing_of_the_address_is_printed_or_written() {
         // Invariant O3.
-        let url: RedisUrl = serde_json::from_str(r#""rediss://ann:hunter2@cache:6380/2""#).unwrap();
-        assert_eq!(format!("{url:?} {}", serde_json::to_string(&url).unwrap()), r#"RedisUrl(***) "***""#);
-        let wrong = serde_json::from_str::<RedisUrl>(r#""http://ann:hunter2@cache""#).unwrap_err();
+        let url: Hidden<RedisUrl> = serde_json::from_str(r#""rediss://ann:hunter2@cache:6380/2""#).unwrap();
+        assert_eq!(format!("{url:?} {}", serde_json::to_string(&url).unwrap()), r#"*** "***""#);
+        let wrong = serde_json::from_str::<Hidden<RedisUrl>>(r#""http://ann:hunter2@cache""#).unwrap_err();
         assert!(!wrong.to_string().contains("hunter2"), "{wrong}");
     }
 
@@ -97,7 +79,7 @@ mod tests {
             let env = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
             let Loaded { settings, problems } = load(&Inputs { file, env: &env, flags: Vec::new() });
             assert!(problems.is_empty(), "{problems:?}");
-            settings.redis.url.map(|url| url.address().expose().to_owned())
+            settings.redis.url.map(|url| url.value().address().expose().to_owned())
         };
         let (ours, theirs) = (("CARIBOU_REDIS_URL", "redis://ours"), ("REDIS_URL", "redis://theirs"));
         assert_eq!(read(None, &[theirs]).as_deref(), Some("redis://theirs"));
