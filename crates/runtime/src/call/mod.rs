@@ -8,7 +8,8 @@
 //! ```
 //!
 //! [`prepare`] decides what the call carries, before any traffic: a caller without a credential ends there. [`attempt`]
-//! sends it, at most twice, and never after it may have reached its server (invariant S2). [`bounds`] owns how long it
+//! sends it, again only while it surely has not reached its server (invariant S2): its session was lost between two calls,
+//! or moves from one replica to another. [`bounds`] owns how long it
 //! may take, [`failure`] how a failure is told.
 
 mod attempt;

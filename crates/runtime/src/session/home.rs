@@ -19,7 +19,7 @@ use super::files::{Files, unreachable};
 use super::handle::Handle;
 use crate::config::Binding;
 use crate::error::VerbError;
-use crate::membership::Membership;
+use crate::membership::{Membership, Peer};
 use crate::outside::Outside;
 
 /// Less trust than this is not enough to start a child (durability.md 2.2, look up).
@@ -191,9 +191,21 @@ impl Homes {
         shared.files.as_ref().map(|files| (shared, files))
     }
 
-    /// Takes the session of `key` for this replica. With it goes the right to start its child, for as long as this
-    /// replica trusts itself.
+    /// Takes the session of `key` for this replica, which nothing of it is alive in. With it goes the right to start its
+    /// child, for as long as this replica trusts itself.
     pub(super) async fn take(&self, key: &SessionKey) -> Result<Option<Epoch>, NotHeld> {
+        let taken = self.next_epoch(key).await?;
+        if let Some(epoch) = taken
+            && self.trust_left() < ENOUGH_TRUST
+        {
+            self.free(key, epoch);
+            return Err(NotHeld::Refused(UNTRUSTED.to_owned()));
+        }
+        Ok(taken)
+    }
+
+    /// Has the store give the session of `key` out to this replica, under its next epoch.
+    async fn next_epoch(&self, key: &SessionKey) -> Result<Option<Epoch>, NotHeld> {
         let Some(shared) = self.shared.as_ref().filter(|_| self.are_shared(key)) else { return Ok(None) };
         let taking = TakeSession { session: SessionRow::of(key), key: key.clone(), owner: self.boot.clone() };
         let taken = match timeout(bounds::STORE_REQUEST, shared.store.take_session(taking, GAP)).await {
@@ -202,12 +214,10 @@ impl Homes {
             // It may have been taken: it is this replica's own then, and is taken again under the next epoch.
             Err(_) => return Err(NotHeld::Refused(away("it does not answer").detail)),
         };
-        let Taken::Taken(epoch) = taken else { return Err(NotHeld::Moved) };
-        if shared.membership.trust_left() < ENOUGH_TRUST {
-            self.free(key, epoch);
-            return Err(NotHeld::Refused(UNTRUSTED.to_owned()));
+        match taken {
+            Taken::Taken(epoch) => Ok(Some(epoch)),
+            Taken::Held(_) => Err(NotHeld::Moved),
         }
-        Ok(Some(epoch))
     }
 
     /// The server forgot a session that this replica holds, and it was opened anew in place: it goes on at the next epoch
@@ -215,7 +225,7 @@ impl Homes {
     pub(super) fn follow(&self, handle: &Arc<Handle>) {
         let (homes, handle) = (self.clone(), handle.clone());
         tokio::spawn(async move {
-            match homes.take(&handle.key).await {
+            match homes.next_epoch(&handle.key).await {
                 Ok(Some(epoch)) => handle.reopened(epoch),
                 Ok(None) | Err(_) => tracing::debug!(session = %handle.key, "its next epoch is not on record"),
             }
@@ -292,10 +302,8 @@ impl Shared {
     /// Who opens a session that nobody holds; `None` = nobody can at the moment.
     fn placed(&self, ours: &BootId, row: SessionRow) -> Option<Home> {
         let view = self.membership.peers();
-        let can = |peer: &&crate::membership::Peer| {
-            peer.is_alive && !peer.is_draining && peer.replica.address.is_some() && peer.replica.boot != *ours
-        };
-        let candidate = |peer: &crate::membership::Peer| Candidate { boot: peer.replica.boot.clone(), load: peer.load };
+        let can = |peer: &&Peer| peer.takes_part() && peer.replica.address.is_some() && peer.replica.boot != *ours;
+        let candidate = |peer: &Peer| Candidate { boot: peer.replica.boot.clone(), load: peer.load };
         let others: Vec<Candidate> = view.peers.iter().filter(can).map(candidate).collect();
         // One that hands over what it has counts as fuller than full, and is out of the question.
         let is_draining = self.membership.is_draining();
