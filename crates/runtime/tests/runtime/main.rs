@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "an unwrap that fails fails its test")]
 
 mod audit;
+mod borders;
 mod catalog;
 mod configuration;
 mod credentials;

@@ -2,6 +2,7 @@
 //! L2, S1, S2, S3).
 
 mod forwarding;
+mod lives;
 mod network;
 mod owning;
 mod random;

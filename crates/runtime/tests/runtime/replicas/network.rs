@@ -17,6 +17,13 @@ use caribou_ports::peers::{
 use caribou_runtime::{ExchangeRefused, RunningExchange, Runtime};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+/// After so long without a sign of life a connection counts as lost.
+const SILENCE: Duration = Duration::from_secs(8);
+
+/// Resolves when a replica moves.
+type Moves = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// Every replica, by its life, and who cannot be reached.
 #[derive(Clone, Default)]
@@ -26,6 +33,8 @@ pub(super) struct Network(Arc<Cables>);
 struct Cables {
     replicas: Mutex<BTreeMap<String, Runtime>>,
     cut: Mutex<BTreeSet<String>>,
+    /// Those that may stand still.
+    moves: Mutex<BTreeMap<String, Moves>>,
     calls: AtomicU64,
     /// Calls that crossed from one replica to another.
     crossed: AtomicU64,
@@ -34,6 +43,17 @@ struct Cables {
 impl Network {
     pub(super) fn plug(&self, boot: &str, replica: Runtime) {
         self.0.replicas.lock().unwrap().insert(boot.to_owned(), replica);
+    }
+
+    /// One that may stand still: `moves` resolves while it does not.
+    pub(super) fn plug_behind(
+        &self,
+        boot: &str,
+        replica: Runtime,
+        moves: impl Fn() -> BoxFuture<'static, ()> + Send + Sync + 'static,
+    ) {
+        self.0.moves.lock().unwrap().insert(boot.to_owned(), Box::new(moves));
+        self.plug(boot, replica);
     }
 
     pub(super) fn unplug(&self, boot: &str) {
@@ -52,6 +72,26 @@ impl Network {
         self.0.crossed.load(Ordering::SeqCst)
     }
 
+    /// Resolves when a replica moves, with whether it did soon enough for its connections to live.
+    async fn moves(&self, boot: &BootId) -> bool {
+        let moves = self.0.moves.lock().unwrap().get(boot.as_str()).map(|moves| moves());
+        match moves {
+            Some(moves) => timeout(SILENCE, moves).await.is_ok(),
+            None => true,
+        }
+    }
+
+    /// Resolves when a replica has stood still for too long.
+    async fn falls_silent(&self, boot: &BootId) {
+        while self.moves(boot).await {
+            sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    async fn reached(&self, boot: &BootId) -> Option<Runtime> {
+        if self.moves(boot).await { self.reach(boot) } else { None }
+    }
+
     fn reach(&self, boot: &BootId) -> Option<Runtime> {
         if self.0.cut.lock().unwrap().contains(boot.as_str()) {
             return None;
@@ -64,7 +104,7 @@ impl Peers for Network {
     fn open(&self, peer: PeerAddress, wanted: Wanted) -> BoxFuture<'static, Result<OpenedThere, PeerError>> {
         let network = self.clone();
         Box::pin(async move {
-            let Some(replica) = network.reach(&peer.boot) else {
+            let Some(replica) = network.reached(&peer.boot).await else {
                 return Err(PeerError::Unreachable("the cable is cut".to_owned()));
             };
             let key = wanted.key.clone();
@@ -83,7 +123,7 @@ impl Peers for Network {
     ) -> BoxFuture<'static, Result<u64, PeerError>> {
         let network = self.clone();
         Box::pin(async move {
-            match network.reach(&peer.boot) {
+            match network.reached(&peer.boot).await {
                 Some(replica) => replica.close_for_peer(&peer.boot, scope, server).await,
                 None => Err(PeerError::Unreachable("the cable is cut".to_owned())),
             }
@@ -123,7 +163,7 @@ impl There {
             self.end.send_replace(Some(disconnect.clone()));
             CallError::Disconnected { disconnect, sent }
         };
-        let Some(replica) = self.network.reach(&self.boot) else { return Err(lost(false)) };
+        let Some(replica) = self.network.reached(&self.boot).await else { return Err(lost(false)) };
         let call_id = format!("call-{}", self.network.0.calls.fetch_add(1, Ordering::SeqCst));
         self.network.0.crossed.fetch_add(1, Ordering::SeqCst);
         let exchange = Exchange {
@@ -143,12 +183,18 @@ impl There {
         };
         let mut running = Cancelling(Some(running));
         let exchange = running.0.as_mut().unwrap();
-        while let Some(report) = exchange.progress().await {
-            if let Some(progress) = &progress {
-                progress(report);
+        let answered = async {
+            while let Some(report) = exchange.progress().await {
+                if let Some(progress) = &progress {
+                    progress(report);
+                }
             }
-        }
-        let answer = exchange.answer().await;
+            exchange.answer().await
+        };
+        let answer = tokio::select! {
+            answer = answered => answer,
+            () = self.network.falls_silent(&self.boot) => Err(lost(true)),
+        };
         drop(running.0.take());
         answer
     }

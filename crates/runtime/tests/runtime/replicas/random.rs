@@ -136,10 +136,14 @@ impl Session for CountedSession {
 }
 
 /// One seed's choices.
-struct Dice(u64);
+pub(super) struct Dice(u64);
 
 impl Dice {
-    fn next(&mut self, sides: u64) -> u64 {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed * 2 + 1)
+    }
+
+    pub(super) fn next(&mut self, sides: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -152,7 +156,7 @@ type Answers = HashMap<(u64, Epoch), Vec<u64>>;
 
 async fn history(seed: u64) {
     let mut world = World::plain(&["a", "b", "c"]).await;
-    let (mut dice, mut answers, mut epochs) = (Dice(seed * 2 + 1), Answers::new(), HashMap::<u64, Epoch>::new());
+    let (mut dice, mut answers, mut epochs) = (Dice::new(seed), Answers::new(), HashMap::<u64, Epoch>::new());
     let (mut cut, mut rolled) = (None, 0);
     for _ in 0..STEPS {
         let (door, thread) = (usize::try_from(dice.next(3)).unwrap(), dice.next(THREADS));

@@ -3,11 +3,11 @@
 //! A replica that stands still, or that has crashed, is one whose ports do not answer: what is between two of them
 //! takes no time. A provider goes on with what it was sent.
 
-mod borders;
+mod mutant;
 mod provider;
 mod replica;
 mod shared_store;
 
-pub(super) use borders::Mutant;
+pub(super) use mutant::Mutant;
 pub(super) use provider::Fate;
 pub(super) use replica::{Cluster, Member, TIMES};

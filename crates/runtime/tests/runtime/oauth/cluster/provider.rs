@@ -17,7 +17,8 @@ use caribou_store::Memory;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
-use super::borders::{Borders, Mutant};
+use super::mutant::Mutant;
+use crate::borders::Borders;
 
 /// What becomes of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ const TIME_TO_STORE: Duration = Duration::from_secs(15);
 /// One time that a token was shown.
 #[derive(Clone, Debug)]
 struct Shown {
-    borders: Arc<Borders>,
+    borders: Arc<Borders<Mutant>>,
     /// Until the provider is done with it.
     until: Instant,
     /// When the one who showed it had the answer in hand.
@@ -129,7 +130,7 @@ impl Provider {
     }
 
     /// The endpoint as one replica reaches it.
-    pub(super) fn seen_by(&self, owner: &str, borders: Arc<Borders>) -> Arc<dyn TokenEndpoint> {
+    pub(super) fn seen_by(&self, owner: &str, borders: Arc<Borders<Mutant>>) -> Arc<dyn TokenEndpoint> {
         Arc::new(Door { provider: self.clone(), owner: owner.to_owned(), borders })
     }
 
@@ -207,7 +208,7 @@ impl Book {
 struct Door {
     provider: Provider,
     owner: String,
-    borders: Arc<Borders>,
+    borders: Arc<Borders<Mutant>>,
 }
 
 impl TokenEndpoint for Door {

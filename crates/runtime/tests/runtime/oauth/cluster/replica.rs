@@ -15,9 +15,10 @@ use caribou_runtime::{ChainTimes, Options, Outside, Runtime, StoredChains};
 use caribou_store::Memory;
 use serde_json::{Value, json};
 
-use super::borders::{Borders, Mutant};
+use super::mutant::Mutant;
 use super::provider::Provider;
 use super::shared_store::{Ailments, SharedStore};
+use crate::borders::Borders;
 use crate::fake::{Fake, FakeConnector, call};
 use crate::followed::document;
 use crate::oauth::endpoint::entry;
@@ -74,7 +75,7 @@ pub(in crate::oauth) struct Cluster {
 /// One life of a replica.
 pub(in crate::oauth) struct Member {
     pub(in crate::oauth) runtime: Runtime,
-    pub(in crate::oauth) borders: Arc<Borders>,
+    pub(in crate::oauth) borders: Arc<Borders<Mutant>>,
     boot: BootId,
     given: Arc<Mutex<Option<Arc<dyn AccessTokens>>>>,
 }

@@ -13,7 +13,8 @@ use caribou_ports::store::{
 use caribou_store::Memory;
 use tokio::time::Instant;
 
-use super::borders::{Borders, Mutant};
+use super::mutant::Mutant;
+use crate::borders::Borders;
 
 /// What ails the store, for everybody.
 #[derive(Debug, Default)]
@@ -49,7 +50,7 @@ impl Ailments {
 pub(super) struct SharedStore {
     pub(super) store: Memory,
     pub(super) ailments: Arc<Ailments>,
-    pub(super) borders: Arc<Borders>,
+    pub(super) borders: Arc<Borders<Mutant>>,
 }
 
 impl SharedStore {

@@ -5,19 +5,6 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// A fence taken down, to see that the suite notices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::oauth) enum Mutant {
-    /// What came is stored only while the lease runs.
-    CommitFencedByLease,
-    /// A presentation begins without a stored intent.
-    NoIntent,
-    /// Whoever fails clears the chain.
-    LoserClears,
-    /// Nobody looks at the lease before the first byte.
-    NoTrustCheck,
-}
-
 #[derive(Debug, Default)]
 struct Plan {
     crossings: usize,
@@ -37,20 +24,20 @@ impl Plan {
     }
 }
 
-/// The borders of one life of a replica.
-#[derive(Debug, Default)]
-pub(in crate::oauth) struct Borders {
+/// The borders of one life of a replica, and which fence of it is taken down, to see that the suite notices.
+#[derive(Debug)]
+pub(crate) struct Borders<Mutant> {
     plan: Mutex<Plan>,
-    pub(super) mutant: Option<Mutant>,
+    pub(crate) mutant: Option<Mutant>,
 }
 
-impl Borders {
-    pub(super) fn with(mutant: Option<Mutant>) -> Self {
-        Self { mutant, ..Self::default() }
+impl<Mutant> Borders<Mutant> {
+    pub(crate) fn with(mutant: Option<Mutant>) -> Self {
+        Self { plan: Mutex::default(), mutant }
     }
 
     /// Goes through, when the replica moves. Never, when it has crashed.
-    pub(super) async fn cross(&self) {
+    pub(crate) async fn cross(&self) {
         {
             let mut plan = self.plan.lock().unwrap();
             plan.crossings += 1;
@@ -80,21 +67,21 @@ impl Borders {
     }
 
     /// Lets the replica stand still for so long.
-    pub(in crate::oauth) fn pause(&self, length: Duration) {
+    pub(crate) fn pause(&self, length: Duration) {
         self.plan.lock().unwrap().stand_still(length);
     }
 
     /// Ends the replica.
-    pub(in crate::oauth) fn crash(&self) {
+    pub(crate) fn crash(&self) {
         self.plan.lock().unwrap().crashed_at.get_or_insert_with(Instant::now);
     }
 
-    pub(in crate::oauth) fn has_crashed(&self) -> bool {
+    pub(crate) fn has_crashed(&self) -> bool {
         self.plan.lock().unwrap().crashed_at.is_some()
     }
 
     /// For how long it moved since then, a store that was `away` from when to when not counted.
-    pub(super) fn moved_since(&self, since: Instant, away: &[(Instant, Instant)]) -> Duration {
+    pub(crate) fn moved_since(&self, since: Instant, away: &[(Instant, Instant)]) -> Duration {
         let plan = self.plan.lock().unwrap();
         let until = plan.crashed_at.unwrap_or_else(Instant::now);
         let standing = plan
@@ -106,7 +93,7 @@ impl Borders {
     }
 
     /// Crashes, or stands still, at this crossing, counted from now on.
-    pub(in crate::oauth) fn plan(&self, crash_in: Option<usize>, pause_in: Option<(usize, Duration)>) {
+    pub(crate) fn plan(&self, crash_in: Option<usize>, pause_in: Option<(usize, Duration)>) {
         let mut plan = self.plan.lock().unwrap();
         let from = plan.crossings;
         plan.crash_at = crash_in.map(|crossings| from + crossings);
