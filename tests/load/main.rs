@@ -2,7 +2,8 @@
 //!
 //! Owns the command line. It starts everything it measures itself: echo servers (this binary under a hidden first
 //! argument) and one Caribou for each way to be configured: for two servers, for the same with its file gone, without
-//! and with what guards its calls, for many. `load tasks` measures something else ([`tasks`]).
+//! and with what guards its calls, for many. `load tasks` and `load replicas` measure something else ([`tasks`],
+//! [`replicas`]).
 //! Numbers of one run may be compared with one another; numbers of two runs only as ratios, because the machine differs.
 //!
 //! Any failure before a measurement ends the run with its reason; a call that fails within one is counted, shown, and
@@ -13,6 +14,7 @@ mod echo;
 mod http1;
 mod pipe;
 mod proc;
+mod replicas;
 mod report;
 mod run;
 mod sample;
@@ -90,6 +92,8 @@ impl Plan {
 enum Other {
     /// Measures what following tasks costs.
     Tasks(tasks::Plan),
+    /// Measures what a call costs more when another replica holds its session.
+    Replicas(replicas::Plan),
     /// A minimal streamable-HTTP MCP server.
     #[command(hide = true)]
     EchoHttp {
@@ -115,6 +119,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
     match arguments.other {
         Some(Other::Tasks(plan)) => tasks::measure(&plan),
+        Some(Other::Replicas(plan)) => replicas::measure(&plan),
         Some(Other::EchoHttp { modern, tools }) => echo::serve_http(era(modern), tools).map(|()| ExitCode::SUCCESS),
         Some(Other::EchoStdio { modern }) => echo::serve_stdio(era(modern)).map(|()| ExitCode::SUCCESS),
         None => measure(&arguments.plan),
