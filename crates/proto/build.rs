@@ -1,6 +1,6 @@
 //! Generates the code of `proto/` without `protoc`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use prost::Message as _;
 
@@ -12,7 +12,8 @@ const PUBLIC: [&str; 4] =
 const OF_PEERS: [&str; 1] = ["caribou/peer/v1/session.proto"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../proto");
+    // Asked for when it runs: a target folder that was copied holds a build of this program from elsewhere.
+    let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../../proto");
     println!("cargo::rerun-if-changed={}", root.display());
     let public = protox::compile(PUBLIC, [&root])?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);

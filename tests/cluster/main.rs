@@ -24,4 +24,6 @@ mod schedule;
 mod sessions;
 mod signals;
 mod tasks;
+mod traces;
+mod trial;
 mod webhook;

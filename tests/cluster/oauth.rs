@@ -34,6 +34,8 @@ const LATE: Duration = Duration::from_secs(2);
 struct Stand {
     fleet: Fleet,
     tokens: TokenFake,
+    /// The build is one whose figures count.
+    is_measured: bool,
     _fake: HttpFake,
     _records: Records,
 }
@@ -60,7 +62,7 @@ impl Stand {
             program.iter().fold(setup, |setup, program| setup.program(program.clone()))
         })
         .await;
-        Self { fleet, tokens, _fake: fake, _records: records }
+        Self { fleet, tokens, is_measured: scale.program.is_some(), _fake: fake, _records: records }
     }
 
     async fn calls(&self, seat: usize) -> bool {
@@ -106,6 +108,7 @@ async fn five_hundred_callers_over_three_replicas_at_expiry_make_one_token_reque
     for seat in 0..3 {
         assert!(stand.calls(seat).await);
     }
+    let mut added = Vec::new();
     for _ in 0..3 {
         stand.expired().await;
         let before = stand.tokens.requests().len();
@@ -121,7 +124,14 @@ async fn five_hundred_callers_over_three_replicas_at_expiry_make_one_token_reque
         println!(
             "p99 of 500 callers at expiry: {waited:?}; with a token at hand: {beside:?}; the provider took {TAKES:?}"
         );
+        added.push(waited.saturating_sub(beside + TAKES));
         assert!(waited < beside * 3 + TAKES + LATE, "they wait for more than the provider: {waited:?}, {beside:?}");
+    }
+    added.sort_unstable();
+    println!("beyond the provider and the calls themselves: {added:?}");
+    if stand.is_measured {
+        // The median, since others share the machine.
+        assert!(added[1] <= Duration::from_millis(50), "{added:?}");
     }
     assert_eq!(stand.tokens.judgement(), (0, 1), "a spent token was shown, or two requests met");
 }

@@ -370,6 +370,33 @@ async fn reckon(stand: &Stand, caribou: &Caribou, kills: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_stands_still_for_longer_than_a_replica_may_costs_one_counted_presentation() {
+    // Architecture.md §10, D10: its holder is declared dead, and its token is presented once more.
+    let scale = Scale::read();
+    let mut stand = Stand::new(&scale).await;
+    let rules =
+        FamilyRules { life: Duration::from_secs(3_600), takes: Duration::from_millis(300), ..Default::default() };
+    let lenient = FamilyRules { leeway: Duration::from_secs(120), ..rules };
+    stand.found("strict", rules, json!({}));
+    stand.found("lenient", lenient, json!({ "reuse_leeway_seconds": 120 }));
+    let survivor = stand.replica("").await;
+    grown(&survivor, 2, 1).await;
+    for server in ["strict", "lenient"] {
+        let still = stand.replica(&format!("pause-answered-{server}@1")).await;
+        let held = tokio::spawn(refresh(&still, server).send());
+        eventually(SOON, "a replica that stands still", async || process::is_stopped(still.pid()).then_some(())).await;
+        let is_alive = lives(&survivor, server).await;
+        // The provider had rotated: only one that looks away for a while goes on with it.
+        assert_eq!(is_alive, server == "lenient", "{server}");
+        assert_eq!(stand.provider.counts(server).reused, u64::from(!is_alive), "{server}");
+        held.abort();
+        stand.past.push(still.kill().await);
+    }
+    assert_eq!(stand.ended_silently().await, 0, "a chain ended that was never called unknown");
+    assert_eq!(stand.provider.all().most_at_once, 1, "two requests met");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_rolling_restart_continues_the_chain() {
     // Durability.md §8, F3: what is under way when a replica is asked to stop is stored before it ends.
     let scale = Scale::read();

@@ -11,5 +11,7 @@ pub(crate) mod stand;
 pub(crate) mod verdict;
 pub(crate) mod witness;
 
+mod clocks;
 mod counting;
+mod guard_off;
 mod storm;

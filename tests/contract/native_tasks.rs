@@ -13,7 +13,7 @@ const THREAD: &str = "/api/threads/t1/mcp-tasks";
 
 /// A server of revision 2025-11-25 whose tool `research` must be called as a task and asks for a number; the task ends
 /// once the file `done` is there. `either` may be called as a task and says what it was asked; `plain` may not.
-fn legacy(done: &Path) -> Value {
+pub(crate) fn legacy(done: &Path) -> Value {
     let tool = |name: &str, support: &str| {
         json!({ "name": name, "description": name, "inputSchema": { "type": "object" },
                 "execution": { "taskSupport": support } })
@@ -40,7 +40,7 @@ fn legacy(done: &Path) -> Value {
 }
 
 /// A server of the modern era that answers every call by a task, which ends once the file `done` is there.
-fn modern(done: &Path) -> Value {
+pub(crate) fn modern(done: &Path) -> Value {
     let task = |more: Value| {
         let mut task = json!({ "resultType": "complete", "taskId": "remote-9", "ttlMs": null, "pollIntervalMs": 200 });
         task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -125,7 +125,8 @@ async fn a_legacy_tool_that_must_be_a_task_is_followed_asks_and_ends() {
 
     let log = fake.log();
     let declared = log.received("initialize")[0].message()["params"]["capabilities"].clone();
-    assert_eq!(declared, json!({ "elicitation": {} }));
+    let all = json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} });
+    assert_eq!(declared, all, "all that callers can be asked");
     assert!(log.calls("research")[0].message()["params"]["task"].is_object());
 }
 
@@ -184,7 +185,9 @@ async fn without_durable_tasks_none_is_asked_for_and_a_tool_that_needs_one_says_
     assert_eq!((refused.status, refused.code().as_str()), (503, "unavailable"), "{refused:?}");
     assert!(refused.detail().contains("mcp_tasks.enabled=true"), "{refused:?}");
     assert_eq!(call(&caribou, "fake_either", json!({})).await.status, 200);
-    assert_eq!(fake.log().received("initialize")[0].message()["params"]["capabilities"], json!({}));
+    let declared = fake.log().received("initialize")[0].message()["params"]["capabilities"].clone();
+    // What callers can be asked is declared wherever they call (architecture.md §10); nothing of tasks is.
+    assert_eq!(declared, json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} }));
     let names = caribou.tool_names().await;
     assert_eq!(names, ["fake_research", "fake_either", "fake_plain"]);
 }

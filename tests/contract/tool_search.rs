@@ -76,3 +76,29 @@ async fn guardrails_without_a_usable_provider_deny_every_call_and_say_so() {
     let open = "guardrails: {enabled: true, fail_closed: false, provider: {use: \"my.module:Provider\"}}\n";
     assert_eq!(start(open).await.0.call("fake_recall", json!({})).await.status, 200);
 }
+
+#[tokio::test]
+async fn one_server_alone_is_shown_whole_and_nothing_of_it_is_to_be_fetched_first() {
+    // Whoever asks for one server over MCP has no `tool_search` there; all of them together are deferred as ever.
+    let (caribou, _fake) = start(SETTINGS).await;
+    let asked = async |path: &str, method: &str, params: Value| {
+        let mut params = params;
+        params["_meta"] = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {} });
+        let request = caribou.request("POST", path).header("content-type", "application/json");
+        let request = request.header("mcp-protocol-version", "2026-07-28").header("mcp-method", method);
+        let request = request.header("mcp-name", params["name"].as_str().unwrap_or_default().to_owned());
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        caribou.send(request.body(body.to_string())).await.json()["result"].clone()
+    };
+    let names = async |path: &str| {
+        let listed = asked(path, "tools/list", json!({})).await["tools"].clone();
+        listed.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(!names("/mcp").await.contains(&"fake_store".to_owned()));
+    assert_eq!(names("/mcp/fake").await, ["recall", "store"], "guardrails hold all the same");
+    let called = asked("/mcp/fake", "tools/call", json!({ "name": "store" })).await;
+    assert_eq!(called["content"][0]["text"], "done", "{called}");
+    let deferred = asked("/mcp", "tools/call", json!({ "name": "fake_recall" })).await;
+    assert_eq!(deferred["isError"], true, "{deferred}");
+}

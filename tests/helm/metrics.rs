@@ -32,13 +32,27 @@ fn made_in(text: &str) -> Vec<String> {
     names
 }
 
+/// Instruments of ours that are of no kind known here, so that none is overlooked.
+fn of_unknown_kind(text: &str) -> Vec<String> {
+    let made = text.match_indices("(\"caribou_").map(|(at, _)| &text[..at]);
+    let kinds = made.map(|before| {
+        let start = before.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).map_or(0, |at| at + 1);
+        &before[start..]
+    });
+    let is_instrument = |kind: &&str| ["_counter", "_gauge", "_histogram"].iter().any(|end| kind.ends_with(end));
+    let is_known = |kind: &&str| INSTRUMENTS.iter().any(|(known, _)| known == kind);
+    kinds.filter(is_instrument).filter(|kind| !is_known(kind)).map(str::to_owned).collect()
+}
+
 fn made_below(folder: &Path, names: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
         let path = entry.path();
         if path.is_dir() {
             made_below(&path, names);
         } else if path.extension().is_some_and(|ending| ending == "rs") {
-            names.extend(made_in(&fs::read_to_string(&path).unwrap()));
+            let text = fs::read_to_string(&path).unwrap();
+            assert_eq!(of_unknown_kind(&text), Vec::<String>::new(), "{}: add its kind to INSTRUMENTS", path.display());
+            names.extend(made_in(&text));
         }
     }
 }
@@ -150,5 +164,7 @@ fn names_are_read_as_prometheus_shows_them() {
             "caribou_b_seconds_count"
         ]
     );
+    let other = r#"meter.i64_observable_gauge("caribou_d"), text.contains("caribou_e"), meter.f64_gauge("caribou_c")"#;
+    assert_eq!(of_unknown_kind(other), ["i64_observable_gauge"]);
     assert_eq!(Vec::from_iter(asked_for("sum(rate(caribou_a_total{x=\"y\"}[5m]))")), ["caribou_a_total"]);
 }

@@ -111,6 +111,27 @@ fn the_chart_knows_every_setting() {
     );
 }
 
+/// The paths of settings and sections that nothing is said about.
+fn undescribed(schema: &Value, path: &str, found: &mut Vec<String>) {
+    for (key, value) in schema["properties"].as_object().into_iter().flatten() {
+        let path = format!("{path}{key}");
+        if value["description"].as_str().is_none_or(|text| text.trim().is_empty()) {
+            found.push(path.clone());
+        }
+        undescribed(value, &format!("{path}."), found);
+    }
+}
+
+#[test]
+fn every_setting_is_described() {
+    let mut found = Vec::new();
+    undescribed(&json_of("services/caribou/config.schema.json"), "", &mut found);
+    assert_eq!(found, Vec::<String>::new(), "`caribou config schema` and `caribou config init` say nothing of these");
+    let bare = serde_json::json!({ "properties": { "a": { "description": "x", "properties": { "b": {} } } } });
+    undescribed(&bare, "", &mut found);
+    assert_eq!(found, ["a.b"]);
+}
+
 /// The names of the variables of all settings.
 fn variables(schema: &Value, path: &str, found: &mut BTreeSet<String>) {
     for (key, value) in schema["properties"].as_object().into_iter().flatten() {

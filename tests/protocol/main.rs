@@ -10,6 +10,7 @@ mod private_servers;
 
 mod endpoint;
 mod eras;
+mod front;
 mod listing;
 mod over_http;
 mod over_stdio;

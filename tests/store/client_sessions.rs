@@ -18,6 +18,7 @@ fn session(id: &str, principal: &str) -> ClientSession {
         version: "2025-11-25".to_owned(),
         capabilities: r#"{"b":1.0,"a":{}}"#.to_owned(),
         log_level: None,
+        subscriptions: Vec::new(),
     }
 }
 
@@ -42,6 +43,29 @@ async fn a_session_is_found_as_it_was_stored_until_it_is_ended(
     assert!(store.end_client_session("a".to_owned()).await.unwrap());
     assert!(!store.end_client_session("a".to_owned()).await.unwrap());
     assert!(find("a").await.is_none() && find("b").await.is_some());
+}
+
+#[rstest]
+#[tokio::test]
+async fn a_session_keeps_what_it_is_subscribed_to_each_once_and_within_a_bound(
+    #[values(Kind::Memory, Kind::Sqlite, Kind::Postgres)] kind: Kind,
+) {
+    // mcp.md 14.6, the downstream session; invariant B1.
+    let store = Opened::new(kind).await;
+    assert!(store.begin_client_session(session("a", "ann"), 9).await.unwrap());
+    let change = async |id: &str, uri: &str, is_wanted: bool| {
+        store.subscribe_client(id.to_owned(), uri.to_owned(), is_wanted, 20).await.unwrap()
+    };
+    for uri in ["a://1", "a://1/2", "a://1"] {
+        assert!(change("a", uri, true).await, "{uri}");
+    }
+    let found = async || store.use_client_session("a".to_owned(), LONG).await.unwrap().unwrap().subscriptions;
+    assert_eq!(found().await, ["a://1/2", "a://1"], "one is no part of another");
+    assert!(!change("a", "b://123", true).await, "too much");
+    assert!(change("a", "a://1/2", false).await && change("a", "none", false).await);
+    assert_eq!(found().await, ["a://1"]);
+    assert!(change("a", "s\u{fc}d://1", true).await && !change("b", "a://1", true).await);
+    assert_eq!(found().await, ["a://1", "s\u{fc}d://1"]);
 }
 
 #[rstest]

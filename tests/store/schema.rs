@@ -57,6 +57,29 @@ async fn a_newer_schema_is_refused_and_left_alone(#[values(Kind::Sqlite, Kind::P
 
 #[rstest]
 #[tokio::test]
+async fn a_look_tells_how_far_the_schema_is_and_changes_nothing(#[values(Kind::Sqlite, Kind::Postgres)] kind: Kind) {
+    let database = Database::of(kind).await;
+    let store = database.open().await;
+    let known = SqlStore::schema_version();
+    for version in [0, 1] {
+        for _ in 0..2 {
+            let found = store.inspect().await.unwrap();
+            assert!(!found.version.is_empty(), "{found:?}");
+            let older = Some(SchemaError::Older { database: version, known });
+            assert_eq!((found.schema, found.unfit), (version, older), "looking takes no step");
+        }
+        assert_eq!(store.migrate_next().await.unwrap().unwrap().version, version + 1);
+    }
+    steps(&store).await;
+    let found = store.inspect().await.unwrap();
+    assert_eq!((found.schema, found.unfit), (known, None));
+    database.run("INSERT INTO caribou_migration (version, name) VALUES (9999, '9999_come_later')").await;
+    let found = store.inspect().await.unwrap();
+    assert!(matches!(found.unfit, Some(SchemaError::Newer { database: 9999, .. })), "{found:?}");
+}
+
+#[rstest]
+#[tokio::test]
 async fn a_step_that_fails_leaves_nothing(#[values(Kind::Sqlite, Kind::Postgres)] kind: Kind) {
     let database = Database::of(kind).await;
     let store = database.open().await;

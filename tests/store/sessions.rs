@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use caribou_core::ids::{BootId, Epoch, Scope, ServerName, SessionKey};
 use caribou_core::session::{Life, Owner, Ownership, SessionRow};
-use caribou_ports::store::{Replica, TakeSession, Taken};
+use caribou_ports::store::{Replica, Resumption, TakeSession, Taken};
 use futures::future::join_all;
 use rstest::rstest;
 
@@ -140,4 +140,31 @@ async fn what_is_held_is_listed_the_youngest_first(#[values(Kind::Memory, Kind::
     assert_eq!(store.list_sessions(None, 1).await.unwrap().len(), 1);
     let ours = store.list_sessions(Some(OURS.into()), 10).await.unwrap();
     assert!(ours.len() == 1 && ours[0].key == key() && ours[0].epoch == Epoch(1), "{ours:?}");
+}
+
+#[rstest]
+#[tokio::test]
+async fn what_a_session_is_gone_on_with_is_kept_for_its_next_owner_alone(
+    #[values(Kind::Memory, Kind::Sqlite, Kind::Postgres)] kind: Kind,
+) {
+    let store = two(kind).await;
+    let keep =
+        async |boot: &str, epoch| store.keep_resumption(row(), boot.into(), Epoch(epoch), vec![7]).await.unwrap();
+    assert!(!keep(OURS, 1).await, "nobody holds it");
+    store.take_session(taking(OURS), NO_GAP).await.unwrap();
+    assert_eq!(store.find_resumption(row()).await.unwrap(), None);
+    assert!(!keep(THEIRS, 1).await && !keep(OURS, 2).await, "not theirs, not that one");
+    assert!(keep(OURS, 1).await);
+    assert_eq!(store.find_resumption(row()).await.unwrap(), Some(Resumption { epoch: Epoch(1), sealed: vec![7] }));
+    // Left, it is there for the next one, until that one has taken it.
+    assert!(store.leave_session(row(), OURS.into(), Epoch(1)).await.unwrap());
+    assert_eq!(store.find_resumption(row()).await.unwrap(), Some(Resumption { epoch: Epoch(1), sealed: vec![7] }));
+    assert!(!keep(OURS, 1).await, "it is not ours any more");
+    store.take_session(taking(THEIRS), NO_GAP).await.unwrap();
+    assert_eq!(store.find_resumption(row()).await.unwrap(), None);
+    // Given back as one of which nothing is left, nothing is.
+    assert!(keep(THEIRS, 2).await);
+    assert!(!store.leave_session(row(), THEIRS.into(), Epoch(1)).await.unwrap());
+    assert!(store.free_session(row(), THEIRS.into(), Epoch(2)).await.unwrap());
+    assert_eq!(store.find_resumption(row()).await.unwrap(), None);
 }

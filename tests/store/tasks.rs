@@ -209,8 +209,10 @@ async fn an_answer_is_stored_once_and_brought_before_the_next_poll(
     let settled = store.settle_answers(bringing.claim, brought("b", Some("too late")), Duration::ZERO).await;
     assert_eq!(settled.unwrap(), Settled::Settled);
     assert_eq!(store.waiting_answers(task).await.unwrap(), []);
+    assert_eq!(store.answered(task).await.unwrap(), ["a", "b"], "whatever became of them");
     let stored = store.read_task(task, None).await.unwrap().unwrap();
     assert_eq!((stored.waiting_answers, stored.last_answer_error.as_deref()), (0, Some("too late")));
+    assert_eq!(stored.driver, intent(1).driver);
     assert_eq!(claim_one(&*store, OURS, Duty::Poll, LONG).await.duty, Duty::Poll, "polling goes on");
 }
 

@@ -131,6 +131,11 @@ impl RemoteServer {
     }
 }
 
+/// The interpreter beside which gRPC and its compiler are installed.
+pub fn python_grpc() -> Command {
+    Command::new(installed("venv-grpc/bin/python"))
+}
+
 /// A command for the Python that holds the official Python SDK.
 pub fn python_sdk() -> Command {
     Command::new(installed("venv/bin/python"))
@@ -146,6 +151,21 @@ pub fn typescript_sdk() -> PathBuf {
 pub fn conformance() -> Command {
     let mut command = Command::new(installed("conformance/node_modules/.bin/node"));
     command.arg(installed("conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js"));
+    command
+}
+
+/// A script of ours that looks at pages of `url` in a headless Chromium, with the Node.js that it needs; pictures go to
+/// `shots`.
+pub fn browser(script: &Path, url: &str, shots: &Path) -> Command {
+    let chromium = installed("console/unpacked/chromium");
+    let folder = chromium.parent().expect("a file lies in a folder");
+    let modules = installed("console/node_modules/axe-core/axe.min.js");
+    let mut command = Command::new(installed("conformance/node_modules/.bin/node"));
+    command.arg(script).kill_on_drop(true).stdin(Stdio::null());
+    command.env("CONSOLE_URL", url).env("CONSOLE_SHOTS", shots);
+    command.env("CONSOLE_MODULES", modules.ancestors().nth(2).expect("a package lies in a folder"));
+    // Where the browser is found unpacked, and keeps what it forgets afterwards.
+    command.env("TMPDIR", folder);
     command
 }
 

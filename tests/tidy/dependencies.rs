@@ -3,15 +3,15 @@
 use crate::tree::Tree;
 
 /// Which of our crates a crate may use. The binary and the tests may use all.
-const OURS: [(&str, &[&str]); 17] = [
+const OURS: [(&str, &[&str]); 18] = [
     ("caribou-core", &[]),
     ("caribou-ports", &["caribou-core"]),
     ("caribou-runtime", &["caribou-core", "caribou-ports"]),
     ("caribou-egress", &["caribou-core"]),
-    ("caribou-mcp", &["caribou-core", "caribou-egress", "caribou-ports"]),
-    ("caribou-mcp-endpoint", &["caribou-core", "caribou-ports", "caribou-runtime", "caribou-mcp"]),
-    ("caribou-rest", &["caribou-core", "caribou-runtime"]),
-    ("caribou-grpc", &["caribou-core", "caribou-ports", "caribou-proto", "caribou-runtime"]),
+    ("caribou-mcp", &["caribou-core", "caribou-egress", "caribou-ports", "caribou-trace"]),
+    ("caribou-mcp-endpoint", &["caribou-core", "caribou-ports", "caribou-runtime", "caribou-mcp", "caribou-trace"]),
+    ("caribou-rest", &["caribou-core", "caribou-runtime", "caribou-trace"]),
+    ("caribou-grpc", &["caribou-core", "caribou-ports", "caribou-proto", "caribou-runtime", "caribou-trace"]),
     ("caribou-identity", &["caribou-core", "caribou-ports"]),
     ("caribou-interceptors", &["caribou-core", "caribou-ports", "caribou-proto"]),
     ("caribou-proto", &[]),
@@ -20,6 +20,7 @@ const OURS: [(&str, &[&str]); 17] = [
     ("caribou-signals", &["caribou-core", "caribou-ports"]),
     ("caribou-workspace", &["caribou-core", "caribou-ports"]),
     ("caribou-notify", &["caribou-core", "caribou-ports"]),
+    ("caribou-trace", &[]),
     ("caribou-tests", &["caribou"]),
 ];
 

@@ -19,6 +19,7 @@ pub mod instant;
 pub mod invariants;
 pub mod launch;
 pub mod masker;
+pub mod namespace;
 pub mod network;
 pub mod notification;
 pub mod oauth;

@@ -17,6 +17,7 @@ use tonic::service::Routes;
 use tower::ServiceExt;
 use uuid::Uuid;
 
+use crate::door_span::DoorSpan;
 use crate::patient::Patient;
 use crate::server::is_conversation;
 use crate::status;
@@ -35,11 +36,13 @@ pub(crate) async fn envelope(
     // What a watcher says may come hours later; keep-alives tell whether it lives.
     let patience = (!is_conversation(request.uri().path())).then_some(patience);
     let request = request.map(|body| Patient::new(body, patience));
-    let ran = AssertUnwindSafe(routes.oneshot(request)).catch_unwind().await;
+    let span = DoorSpan::begin(&request);
+    let ran = AssertUnwindSafe(span.within(routes.oneshot(request))).catch_unwind().await;
     let mut response = match ran {
         Ok(answered) => answered?,
         Err(_) => status::panicked(&id).into_http(),
     };
+    span.answered(response.headers());
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
         response.headers_mut().insert(X_REQUEST_ID, value);
     }

@@ -8,6 +8,7 @@
 
 mod convert;
 mod deadline;
+mod door_span;
 mod envelope;
 mod identity;
 mod options;

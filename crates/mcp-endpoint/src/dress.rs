@@ -57,7 +57,9 @@ fn for_legacy(members: &Members<'_>) -> Option<String> {
 
 fn for_modern(method: &str, members: &Members<'_>) -> String {
     let kind = members.get("resultType").map_or("\"complete\"", RawValue::get);
-    let is_hint = |name: &str| matches!(name, "ttlMs" | "cacheScope");
+    // A task has a time to live of its own (mcp.md §9.2), and is ours.
+    let is_task = kind == "\"task\"" || method.starts_with("tasks/");
+    let is_hint = |name: &str| matches!(name, "ttlMs" | "cacheScope") && !is_task;
     let mut text = format!("{{\"resultType\":{kind}");
     let mut put = |name: &str, value: &str| {
         text.push(',');
@@ -116,5 +118,9 @@ mod tests {
         assert_eq!(listed, format!(r#"{{"resultType":"complete","prompts":[],{hints},{info}}}}}"#));
         let asked = read("resources/read", r#"{"resultType":"input_required","requestState":"s"}"#);
         assert!(asked.starts_with(r#"{"resultType":"input_required","requestState":"s","_meta""#), "{asked}");
+        let task = read("tools/call", r#"{"resultType":"task","taskId":"t","ttlMs":null}"#);
+        assert!(task.starts_with(r#"{"resultType":"task","taskId":"t","ttlMs":null,"_meta""#), "{task}");
+        let shown = read("tasks/get", r#"{"taskId":"t","ttlMs":5}"#);
+        assert!(shown.starts_with(r#"{"resultType":"complete","taskId":"t","ttlMs":5,"_meta""#), "{shown}");
     }
 }

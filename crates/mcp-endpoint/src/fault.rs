@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use caribou_core::failure::Code;
+use caribou_core::task::native::TASKS_EXTENSION;
 use caribou_runtime::{UpstreamError, VerbError};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -67,6 +68,11 @@ impl Fault {
         Self::new(StatusCode::BAD_REQUEST, INVALID_PARAMS, message)
     }
 
+    /// A resource that is not there.
+    pub(crate) fn no_resource(why: &str, uri: &str) -> Self {
+        Self::new(StatusCode::OK, RESOURCE_NOT_FOUND, why).with(&json!({ "uri": uri }))
+    }
+
     /// A method that there is not, or that is not offered here.
     pub(crate) fn no_method(method: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, METHOD_NOT_FOUND, format!("there is no method `{method:.100}` here"))
@@ -98,6 +104,24 @@ impl Fault {
     /// A question of a server that its client did not answer.
     pub(crate) fn not_answered(message: &str) -> Self {
         VerbError::new(Code::Unavailable, message).into()
+    }
+
+    /// A request about tasks of a modern client that did not declare the extension (mcp.md §9.2).
+    pub(crate) fn tasks_undeclared() -> Self {
+        let why = format!("declare the extension `{TASKS_EXTENSION}` with the request");
+        let needed = json!({ "requiredCapabilities": { "extensions": { TASKS_EXTENSION: {} } } });
+        Self::new(StatusCode::BAD_REQUEST, CAPABILITY_MISSING, why).with(&needed)
+    }
+
+    /// A legacy client asks for a task of a tool that makes none (mcp.md §9.1, tool level).
+    pub(crate) fn no_task(tool: &str) -> Self {
+        let why = format!("the tool `{tool:.200}` cannot be called as a task: leave `params.task` out");
+        Self::new(StatusCode::NOT_FOUND, METHOD_NOT_FOUND, why)
+    }
+
+    /// The outcome of a task that has none.
+    pub(crate) fn cancelled(task: &str) -> Self {
+        VerbError::new(Code::Conflict, format!("the task `{task}` was cancelled")).into()
     }
 
     /// A fault of ours. What it was stays in the log.

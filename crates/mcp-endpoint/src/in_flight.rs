@@ -30,11 +30,14 @@ impl InFlight {
         Entered { of: self.clone(), key, cancelled }
     }
 
-    /// Cancels that request, if it runs here.
-    pub(crate) fn cancel(&self, session: &str, id: &str) {
-        if let Some(request) = self.lock().get(&(session.to_owned(), id.into())) {
+    /// Cancels that request, if it runs here; whether it does.
+    pub(crate) fn cancel(&self, session: &str, id: &str) -> bool {
+        let requests = self.lock();
+        let request = requests.get(&(session.to_owned(), id.into()));
+        request.is_some_and(|request| {
             request.cancel();
-        }
+            true
+        })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, CancellationToken>> {
@@ -57,10 +60,9 @@ mod tests {
         // Invariant P1.
         let requests = InFlight::default();
         let request = requests.enter("a", "1");
-        requests.cancel("b", "1");
-        requests.cancel("a", "\"1\"");
+        assert!(!requests.cancel("b", "1") && !requests.cancel("a", "\"1\""));
         assert!(!request.cancelled.is_cancelled());
-        requests.cancel("a", "1");
+        assert!(requests.cancel("a", "1"));
         assert!(request.cancelled.is_cancelled());
         drop(request);
         assert!(requests.lock().is_empty());

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use caribou_core::era::{Era, LATEST_LEGACY_VERSION, LEGACY_VERSIONS};
 use caribou_core::raw::{Members, text};
 use caribou_mcp::{PROTOCOL_VERSION, SESSION_ID};
-use caribou_ports::store::ClientSession;
+use caribou_ports::peers::ClientSays;
 use serde_json::json;
 
 use crate::answer;
@@ -20,7 +20,7 @@ use crate::notices::Wanted;
 use crate::router::{Asked, Endpoint, not_taken, takes_events};
 use crate::sessions::{Agreed, away};
 use crate::standing;
-use crate::work::{Client, Work};
+use crate::work::{Client, Work, names_thread};
 
 /// Answers one POST.
 pub(crate) async fn post(
@@ -35,11 +35,8 @@ pub(crate) async fn post(
     let session = endpoint.session(headers, &asked.caller, &asked.place).await?;
     demand_version(headers)?;
     let (Some(method), Some(id)) = (&message.method, message.id) else {
-        if message.method.as_deref() == Some("notifications/cancelled") {
-            cancel(&endpoint, &session, message);
-        }
-        if let (None, Some(id)) = (&message.method, message.id) {
-            endpoint.answers.deliver(&session.id, id.get(), message.result);
+        if let Some(says) = said(message) {
+            endpoint.hear(session.id, says).await;
         }
         return Ok(StatusCode::ACCEPTED.into_response());
     };
@@ -54,6 +51,8 @@ pub(crate) async fn post(
         scope: asked.scope(headers, meta.thread.as_deref(), Some(&session.id))?,
         wanted,
         session: Some(session.id),
+        names_thread: names_thread(headers, &meta),
+        takes_tasks: has_tasks(&session.version),
         asked,
     };
     let work = Work::new(endpoint, client, headers, (method, id, message.params), meta);
@@ -67,7 +66,8 @@ pub(crate) async fn listen(endpoint: &Arc<Endpoint>, asked: &Asked, headers: &He
         return Ok(not_taken());
     }
     let session = endpoint.session(headers, &asked.caller, &asked.place).await?;
-    standing::open(endpoint, session.id)
+    let scope = asked.scope(headers, None, Some(&session.id))?;
+    standing::open(endpoint, asked, scope, session).await
 }
 
 /// Ends a session, on every replica.
@@ -93,7 +93,10 @@ async fn initialize(endpoint: &Arc<Endpoint>, asked: &Asked, message: &Message<'
     };
     let version = LEGACY_VERSIONS.into_iter().find(|ours| **ours == *named).unwrap_or(LATEST_LEGACY_VERSION);
     let scope = asked.caller.scope(None, None)?;
-    let capabilities = offers(endpoint, &scope, &asked.place).await?.capabilities();
+    let mut capabilities = offers(endpoint, &scope, &asked.place).await?.capabilities();
+    if has_tasks(version) && endpoint.runtime.follows_tasks() {
+        capabilities["tasks"] = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
+    }
     let theirs = params.as_ref().and_then(|params| params.get("capabilities"));
     let theirs = theirs.map(|theirs| theirs.get()).filter(|theirs| theirs.starts_with('{')).unwrap_or("{}");
     let agreed = Agreed { version, capabilities: theirs };
@@ -102,6 +105,11 @@ async fn initialize(endpoint: &Arc<Endpoint>, asked: &Asked, message: &Message<'
     let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let session = HeaderValue::from_str(&session).map_err(|_| Fault::bug())?;
     Ok(([kind, (SESSION_ID, session)], response(id, &result.to_string())).into_response())
+}
+
+/// Whether a revision of this era has tasks: the last one (mcp.md §9.1).
+fn has_tasks(version: &str) -> bool {
+    version == LATEST_LEGACY_VERSION
 }
 
 /// A client that says its revision says one of this era.
@@ -115,9 +123,18 @@ fn demand_version(headers: &HeaderMap) -> Result<(), Fault> {
     }
 }
 
-fn cancel(endpoint: &Endpoint, session: &ClientSession, message: &Message<'_>) {
-    let params = message.params.and_then(Members::of);
-    if let Some(id) = params.as_ref().and_then(|params| params.get("requestId")) {
-        endpoint.in_flight.cancel(&session.id, id.get());
+/// What a message says that is no request and matters here.
+fn said(message: &Message<'_>) -> Option<ClientSays> {
+    match (message.method.as_deref(), message.id) {
+        (Some("notifications/cancelled"), None) => {
+            let params = message.params.and_then(Members::of)?;
+            Some(ClientSays::Cancels(params.get("requestId")?.get().to_owned()))
+        }
+        (None, Some(id)) => {
+            let id = id.get().to_owned();
+            let refused = || Some(ClientSays::Error(id.clone(), message.error?.to_owned()));
+            message.result.map(|result| ClientSays::Result(id.clone(), result.to_owned())).or_else(refused)
+        }
+        _ => None,
     }
 }

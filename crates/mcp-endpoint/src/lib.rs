@@ -28,7 +28,11 @@ mod relay;
 mod router;
 mod sessions;
 mod standing;
+mod tasks;
+mod watching;
+mod words;
 mod work;
+mod work_span;
 
 pub use options::EndpointOptions;
 pub use protected::{Protected, challenge};

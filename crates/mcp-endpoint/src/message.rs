@@ -17,6 +17,8 @@ pub(crate) struct Message<'a> {
     pub(crate) params: Option<&'a RawValue>,
     /// What it answers, if it is an answer and no refusal.
     pub(crate) result: Option<&'a RawValue>,
+    /// Why it refuses, if it is a refusal.
+    pub(crate) error: Option<&'a RawValue>,
 }
 
 impl<'a> Message<'a> {
@@ -48,7 +50,7 @@ impl<'a> Message<'a> {
         if params.is_some_and(|params| !params.get().starts_with('{')) {
             return Err(Fault::invalid_request("`params` must be an object"));
         }
-        Ok(Self { id, method, params, result: members.get("result") })
+        Ok(Self { id, method, params, result: members.get("result"), error: members.get("error") })
     }
 }
 

@@ -7,6 +7,7 @@
 use caribou_core::bounds::MAX_REQUEST_SECRETS;
 use caribou_core::config::Secret;
 use caribou_core::raw::{Members, object, text};
+use caribou_core::task::native::announces;
 use caribou_runtime::RequestSecrets;
 use serde_json::value::RawValue;
 
@@ -62,6 +63,7 @@ impl<'a> Meta<'a> {
             progress_token: self.get(PROGRESS_TOKEN).filter(|token| is_token(token)).map(|token| token.get().into()),
             log_level: self.get(LOG_LEVEL).and_then(|level| Level::parse(&text(level)?)),
             thread: thread.map(|thread| thread.into_owned()),
+            takes_tasks: announces(self.get(CAPABILITIES)),
             secrets: self.secrets(),
             passed: self.passed(),
         })
@@ -87,13 +89,13 @@ impl<'a> Meta<'a> {
     }
 }
 
-/// What of these capabilities of a client (JSON text) servers ask it by, as a member for `_meta`; `None` = nothing.
+/// What of these capabilities of a client (JSON text) servers ask it by, as a member for `_meta`; `None` = they are no
+/// object.
 pub(crate) fn capabilities(declared: &str) -> Option<(String, Box<RawValue>)> {
     let declared: Members<'_> = serde_json::from_str(declared).ok()?;
     let relayed = declared.0.iter().filter(|(name, _)| RELAYED.contains(&&**name));
-    let relayed: Vec<_> = relayed.map(|(name, value)| (name.as_ref(), *value)).collect();
-    let is_any = !relayed.is_empty();
-    let relayed = RawValue::from_string(object(relayed)).ok().filter(|_| is_any)?;
+    let relayed = relayed.map(|(name, value)| (name.as_ref(), *value));
+    let relayed = RawValue::from_string(object(relayed)).ok()?;
     Some((CAPABILITIES.to_owned(), relayed))
 }
 
@@ -110,6 +112,8 @@ pub(crate) struct RequestMeta {
     /// The least level of log messages that are wanted with this request.
     pub(crate) log_level: Option<Level>,
     pub(crate) thread: Option<String>,
+    /// Whether the client of the modern era declares the extension of tasks with this request.
+    pub(crate) takes_tasks: bool,
     pub(crate) secrets: RequestSecrets,
     /// Members for the `_meta` that servers see.
     pub(crate) passed: Vec<(String, Box<RawValue>)>,

@@ -14,7 +14,8 @@ use crate::meta::Meta;
 use crate::notices::Wanted;
 use crate::router::{Asked, Endpoint, takes_events};
 use crate::standing;
-use crate::work::{Client, Work};
+use crate::watching::Who;
+use crate::work::{Client, Work, names_thread};
 
 /// Asks for a standing stream of changes.
 const LISTEN: &str = "subscriptions/listen";
@@ -32,15 +33,19 @@ pub(crate) async fn post(
     // Core defines none over HTTP; closing a stream is the way to cancel.
     let Some(id) = message.id else { return Ok(StatusCode::ACCEPTED.into_response()) };
     demand_modern(headers, message, method)?;
-    if method == LISTEN {
-        return standing::subscribe(&endpoint, headers, id, message.params).await;
-    }
     let meta = Meta::of(message.params).for_method()?;
+    if method == LISTEN {
+        let scope = asked.scope(headers, meta.thread.as_deref(), None)?;
+        let who = Who { asked, scope, secrets: meta.secrets };
+        return standing::subscribe(&endpoint, who, headers, (id, message.params)).await;
+    }
     let client = Client {
         era: Era::Modern,
         scope: asked.scope(headers, meta.thread.as_deref(), None)?,
         wanted: meta.log_level.map_or(Wanted::No, Wanted::From),
         session: None,
+        names_thread: names_thread(headers, &meta),
+        takes_tasks: meta.takes_tasks,
         asked,
     };
     let work = Work::new(endpoint, client, headers, (method, id, message.params), meta);

@@ -67,6 +67,11 @@ impl Notices {
         sent.map_err(|_| Fault::not_answered("the client reads no stream that it could be asked on"))
     }
 
+    /// Whether somebody reads the stream.
+    pub(crate) fn is_heard(&self) -> bool {
+        !self.queue.is_closed()
+    }
+
     /// Resolves when nobody reads the stream any more.
     pub(crate) async fn unheard(&self) {
         self.queue.closed().await;

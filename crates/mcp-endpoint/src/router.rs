@@ -23,6 +23,7 @@ use crate::modern;
 use crate::options::EndpointOptions;
 use crate::place::Place;
 use crate::protected;
+use crate::words::open_ears;
 
 /// What every request may use.
 pub(crate) struct Endpoint {
@@ -49,19 +50,20 @@ pub(crate) struct Asked {
 /// extensions before.
 pub fn router(runtime: Runtime, options: EndpointOptions) -> Router {
     let stream_places = Arc::new(Semaphore::new(options.max_streams));
-    let endpoint = Endpoint {
+    let endpoint = Arc::new(Endpoint {
         runtime,
         options,
         in_flight: InFlight::default(),
         answers: Answers::default(),
         streams: Mutex::default(),
         stream_places,
-    };
+    });
+    open_ears(&endpoint);
     Router::new()
         .route("/mcp", routing::any(of_all))
         .route("/mcp/{server}", routing::any(of_one))
         .merge(protected::routes())
-        .with_state(Arc::new(endpoint))
+        .with_state(endpoint)
 }
 
 async fn of_all(

@@ -43,6 +43,7 @@ impl Endpoint {
             version: agreed.version.to_owned(),
             capabilities: if is_small { agreed.capabilities } else { "{}" }.to_owned(),
             log_level: None,
+            subscriptions: Vec::new(),
         };
         let (id, sessions) = (session.id.clone(), &self.options.sessions);
         sessions.forget_client_sessions(self.options.session_idle, FORGET_WITH_EACH).await.map_err(away)?;

@@ -1,8 +1,9 @@
 //! Streams that stay open: what changes is told on them (mcp.md §3.3, §5).
 //!
 //! A legacy session has one, opened by GET; a newer one takes the place of an older, since a message goes on exactly
-//! one stream. A modern client opens one by `subscriptions/listen`; every message on it names that request. They end
-//! when the session does, or the replica.
+//! one stream. What it watches is on record with the session. A modern client opens one by `subscriptions/listen`;
+//! every message on it names that request, and nothing is told that was not asked for. They end when the session does,
+//! or the replica.
 
 use std::convert::Infallible;
 use std::sync::{Arc, PoisonError};
@@ -10,11 +11,13 @@ use std::sync::{Arc, PoisonError};
 use axum::body::Bytes;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use caribou_core::raw::Members;
-use caribou_runtime::ToolChanges;
+use caribou_core::ids::Scope;
+use caribou_core::raw::{Members, elements, text};
+use caribou_ports::store::ClientSession;
+use caribou_runtime::{Changed, ListChanges, RequestSecrets};
 use futures::stream;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
@@ -22,20 +25,31 @@ use crate::answer::{COMMENT, event, event_stream};
 use crate::dress::dressed;
 use crate::fault::Fault;
 use crate::message::{notification, response};
-use crate::router::{Endpoint, takes_events};
+use crate::methods::offers;
+use crate::router::{Asked, Endpoint, takes_events};
+use crate::watching::{Watching, Who};
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
+/// Which changes of lists a client hears of.
+#[derive(Clone, Copy)]
+struct Wanted {
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+}
 
 struct Stream {
     endpoint: Arc<Endpoint>,
     /// Told first.
     first: Option<String>,
-    /// `None` = nobody asked for them.
-    changes: Option<ToolChanges>,
-    /// What a change is told by.
-    changed: String,
+    changes: ListChanges,
+    wanted: Wanted,
+    /// What is still to be told of.
+    behind: Vec<&'static str>,
+    watching: Watching,
+    /// The `_meta` of every message: JSON text; `None` = it has none.
+    meta: Option<String>,
     /// Told last, if the replica ends the stream.
     last: Option<String>,
     /// The legacy session it belongs to.
@@ -53,15 +67,50 @@ impl Stream {
         if self.is_over {
             return None;
         }
-        let text = tokio::select! {
-            () = self.ended.cancelled() => self.over(),
-            () = self.endpoint.options.stopping.cancelled() => self.over(),
-            () = next_of(self.changes.as_mut()) => event(&self.changed),
-            () = tokio::time::sleep(self.endpoint.options.keep_alive) => {
-                if self.is_session_gone().await { self.over() } else { COMMENT.to_owned() }
+        // One silence, however often something wakes this that the client does not hear of.
+        let mut silence = std::pin::pin!(tokio::time::sleep(self.endpoint.options.keep_alive));
+        let text = loop {
+            if let Some(method) = self.behind.pop() {
+                break self.told(method, None);
+            }
+            tokio::select! {
+                () = self.ended.cancelled() => break self.over(),
+                () = self.endpoint.options.stopping.cancelled() => break self.over(),
+                changed = self.changes.next() => self.take(changed).await,
+                uri = self.watching.next() => break self.told("notifications/resources/updated", Some(&uri)),
+                () = silence.as_mut() => {
+                    break if self.is_session_gone().await { self.over() } else { COMMENT.to_owned() };
+                }
             }
         };
         Some((Ok(text.into()), self))
+    }
+
+    /// Notes what is to be told.
+    async fn take(&mut self, changed: Changed) {
+        let is_any = changed == Changed::AnyList;
+        for (kind, is_wanted, method) in [
+            (Changed::Tools, self.wanted.tools, "notifications/tools/list_changed"),
+            (Changed::Prompts, self.wanted.prompts, "notifications/prompts/list_changed"),
+            (Changed::Resources, self.wanted.resources, "notifications/resources/list_changed"),
+        ] {
+            if is_wanted && (is_any || changed == kind) {
+                self.behind.push(method);
+            }
+        }
+        if changed == Changed::Subscriptions {
+            self.is_session_gone().await;
+        }
+    }
+
+    fn told(&self, method: &str, uri: Option<&str>) -> String {
+        let uri = uri.map(|uri| format!("\"uri\":{}", Value::from(uri)));
+        let meta = self.meta.as_ref().map(|meta| format!("\"_meta\":{meta}"));
+        let members: Vec<String> = uri.into_iter().chain(meta).collect();
+        if members.is_empty() {
+            return event(&format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\"}}"));
+        }
+        event(&notification(method, &format!("{{{}}}", members.join(","))))
     }
 
     fn over(&mut self) -> String {
@@ -69,20 +118,18 @@ impl Stream {
         self.last.take().unwrap_or_default()
     }
 
-    /// A session with an open stream is used. One that another replica ended is gone; a store that cannot be asked says
-    /// nothing.
-    async fn is_session_gone(&self) -> bool {
-        match &self.session {
-            Some(session) => matches!(self.endpoint.find_session(session).await, Ok(None)),
-            None => false,
+    /// Looks the session up: with an open stream it is used, and what it is subscribed to may be something else by now.
+    /// One that another replica ended is gone; a store that cannot be asked says nothing.
+    async fn is_session_gone(&mut self) -> bool {
+        let Some(session) = &self.session else { return false };
+        match self.endpoint.find_session(session).await {
+            Ok(Some(session)) => {
+                self.watching.set(&session.subscriptions).await;
+                false
+            }
+            Ok(None) => true,
+            Err(_) => false,
         }
-    }
-}
-
-async fn next_of(changes: Option<&mut ToolChanges>) {
-    match changes {
-        Some(changes) => changes.next().await,
-        None => std::future::pending().await,
     }
 }
 
@@ -98,12 +145,22 @@ impl Drop for Stream {
 }
 
 /// Opens the stream of a legacy session.
-pub(crate) fn open(endpoint: &Arc<Endpoint>, session: String) -> Result<Response, Fault> {
+pub(crate) async fn open(
+    endpoint: &Arc<Endpoint>,
+    asked: &Asked,
+    scope: Scope,
+    session: ClientSession,
+) -> Result<Response, Fault> {
     let place = place(endpoint)?;
+    // Heard from before the session is looked at, so that nothing falls between.
+    let changes = endpoint.runtime.list_changes(asked.place.server(), Some(&session.id));
+    let who = Who { asked: asked.clone(), scope, secrets: RequestSecrets::default() };
+    let mut watching = Watching::new(endpoint, who);
+    watching.set(&session.subscriptions).await;
     let ended = CancellationToken::new();
     let before = {
         let mut streams = endpoint.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        streams.insert(session.clone(), ended.clone())
+        streams.insert(session.id.clone(), ended.clone())
     };
     if let Some(before) = before {
         before.cancel();
@@ -112,10 +169,13 @@ pub(crate) fn open(endpoint: &Arc<Endpoint>, session: String) -> Result<Response
         endpoint: endpoint.clone(),
         // The client sees that the stream is open.
         first: Some(COMMENT.to_owned()),
-        changes: Some(endpoint.runtime.tool_changes()),
-        changed: format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{TOOLS_CHANGED}\"}}"),
+        changes,
+        wanted: Wanted { tools: true, prompts: true, resources: true },
+        behind: Vec::new(),
+        watching,
+        meta: None,
         last: None,
-        session: Some(session),
+        session: Some(session.id),
         ended,
         is_over: false,
         _place: place,
@@ -123,12 +183,12 @@ pub(crate) fn open(endpoint: &Arc<Endpoint>, session: String) -> Result<Response
     Ok(event_stream(stream::unfold(stream, Stream::next)))
 }
 
-/// Opens the stream of a modern `subscriptions/listen`.
+/// Opens the stream of a modern `subscriptions/listen` with this id and these parameters.
 pub(crate) async fn subscribe(
     endpoint: &Arc<Endpoint>,
+    who: Who,
     headers: &HeaderMap,
-    id: &RawValue,
-    params: Option<&RawValue>,
+    (id, params): (&RawValue, Option<&RawValue>),
 ) -> Result<Response, Fault> {
     if !takes_events(headers) {
         return Err(Fault::invalid_request(
@@ -140,23 +200,52 @@ pub(crate) async fn subscribe(
     let Some(filter) = filter else {
         return Err(Fault::invalid_params("`params.notifications` must be an object"));
     };
-    let wants_tools = filter.get("toolsListChanged").is_some_and(|wants| wants.get() == "true");
-    let granted = if wants_tools { json!({ "toolsListChanged": true }) } else { json!({}) };
+    let place = place(endpoint)?;
+    let changes = endpoint.runtime.list_changes(who.asked.place.server(), None);
+    let offers = offers(endpoint, &who.scope, &who.asked.place).await?;
+    let wants = |name: &str| filter.get(name).is_some_and(|wants| wants.get() == "true");
+    let wanted = Wanted {
+        tools: wants("toolsListChanged"),
+        prompts: wants("promptsListChanged") && offers.prompts.list_changed,
+        resources: wants("resourcesListChanged") && offers.resources.list_changed,
+    };
+    let uris = filter.get("resourceSubscriptions").filter(|_| offers.subscribe).and_then(elements).unwrap_or_default();
+    let uris: Vec<String> = uris.into_iter().filter_map(|uri| text(uri).map(|uri| uri.into_owned())).collect();
+    let mut watching = Watching::new(endpoint, who);
+    let granted = granted(wanted, watching.set(&uris).await);
     let meta = format!("{{\"{SUBSCRIPTION}\":{}}}", id.get());
     let acknowledged = format!("{{\"notifications\":{granted},\"_meta\":{meta}}}");
     let result = dressed(caribou_core::era::Era::Modern, "subscriptions/listen", &format!("{{\"_meta\":{meta}}}"));
     let stream = Stream {
         endpoint: endpoint.clone(),
         first: Some(event(&notification("notifications/subscriptions/acknowledged", &acknowledged))),
-        changes: wants_tools.then(|| endpoint.runtime.tool_changes()),
-        changed: notification(TOOLS_CHANGED, &format!("{{\"_meta\":{meta}}}")),
+        changes,
+        wanted,
+        behind: Vec::new(),
+        watching,
+        meta: Some(meta),
         last: Some(event(&response(id, &result))),
         session: None,
         ended: CancellationToken::new(),
         is_over: false,
-        _place: place(endpoint)?,
+        _place: place,
     };
     Ok(event_stream(stream::unfold(stream, Stream::next)))
+}
+
+/// The filter that is granted: what is not offered is left out.
+fn granted(wanted: Wanted, uris: Vec<String>) -> Value {
+    let kinds = [
+        ("toolsListChanged", wanted.tools),
+        ("promptsListChanged", wanted.prompts),
+        ("resourcesListChanged", wanted.resources),
+    ];
+    let kinds = kinds.into_iter().filter(|(_, is_granted)| *is_granted);
+    let mut granted: Map<String, Value> = kinds.map(|(name, _)| (name.to_owned(), true.into())).collect();
+    if !uris.is_empty() {
+        granted.insert("resourceSubscriptions".to_owned(), json!(uris));
+    }
+    Value::Object(granted)
 }
 
 fn place(endpoint: &Endpoint) -> Result<OwnedSemaphorePermit, Fault> {

@@ -5,15 +5,18 @@ use std::sync::Arc;
 use axum::http::HeaderMap;
 use caribou_core::era::Era;
 use caribou_core::ids::{RequestId, Scope};
-use caribou_ports::mcp::relayed::LOG_LEVEL;
+use caribou_ports::mcp::relayed::{CALLER, LOG_LEVEL};
+use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::asking::Desk;
 use crate::dress::dressed;
 use crate::fault::Fault;
 use crate::meta::{Level, RequestMeta};
 use crate::methods;
 use crate::notices::{Notices, Wanted};
 use crate::router::{Asked, Endpoint};
+use crate::work_span::WorkSpan;
 
 /// Names the thread that a request belongs to.
 const THREAD: &str = "x-caribou-thread";
@@ -30,6 +33,11 @@ pub(crate) struct Client {
     pub(crate) wanted: Wanted,
     /// Its session, in the legacy era.
     pub(crate) session: Option<String>,
+    /// Whether the request named its thread by itself.
+    pub(crate) names_thread: bool,
+    /// Whether it knows what to do with a task: in the modern era it declares so with the request, in the legacy one its
+    /// revision has them.
+    pub(crate) takes_tasks: bool,
 }
 
 /// One request.
@@ -42,6 +50,7 @@ pub(crate) struct Work {
     pub(crate) meta: RequestMeta,
     /// The headers that mirror arguments, as they came.
     pub(crate) mirrored: HeaderMap,
+    span: WorkSpan,
 }
 
 impl Asked {
@@ -63,6 +72,11 @@ impl Asked {
     }
 }
 
+/// Whether a request names its thread, by a header or in its `_meta`.
+pub(crate) fn names_thread(headers: &HeaderMap, meta: &RequestMeta) -> bool {
+    headers.contains_key(THREAD) || meta.thread.is_some()
+}
+
 impl Work {
     /// The request of this method, id and parameters.
     pub(crate) fn new(
@@ -72,6 +86,8 @@ impl Work {
         (method, id, params): (&str, &RawValue, Option<&RawValue>),
         mut meta: RequestMeta,
     ) -> Self {
+        let request_id = client.asked.request_id.as_str();
+        let span = WorkSpan::begin((client.era, headers), (method, id, params), &meta, request_id);
         // Servers of the modern era tell nothing that was not asked for with the request.
         let level = match client.wanted {
             Wanted::No => None,
@@ -80,6 +96,9 @@ impl Work {
         };
         let level = level.and_then(|level| to_raw_value(level.as_str()).ok());
         meta.passed.extend(level.map(|level| (LOG_LEVEL.to_owned(), level)));
+        let is_modern = client.era == Era::Modern;
+        let caller = json!({ "principal": &*client.asked.caller.principal.id, "modern": is_modern });
+        meta.passed.extend(to_raw_value(&caller).ok().map(|caller| (CALLER.to_owned(), caller)));
         let mirrored = headers.iter().filter(|(name, _)| name.as_str().starts_with(MIRRORED));
         Self {
             endpoint,
@@ -89,12 +108,20 @@ impl Work {
             params: params.map(ToOwned::to_owned),
             meta,
             mirrored: mirrored.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            span,
         }
     }
 
     /// The end of the client's stream, and the way there.
     pub(crate) fn notices(&self) -> (Notices, tokio::sync::mpsc::Receiver<String>) {
         Notices::new(self.meta.progress_token.as_deref(), self.client.wanted)
+    }
+
+    /// Where the client is asked; `None` = it is of the modern era, which is asked by results.
+    pub(crate) fn desk<'d>(&'d self, notices: &'d Notices) -> Option<Desk<'d>> {
+        let session = self.client.session.as_deref()?;
+        let boot = self.endpoint.runtime.boot().as_str();
+        Some(Desk { answers: &self.endpoint.answers, boot, session, notices })
     }
 
     /// The name of the request in logs and audit rows.
@@ -104,7 +131,9 @@ impl Work {
 
     /// Does what is asked for; the result, as the client may read it.
     pub(crate) async fn run(mut self, notices: Notices) -> Result<String, Fault> {
-        let result = methods::run(&mut self, &notices).await?;
-        Ok(dressed(self.client.era, &self.method, &result))
+        let span = self.span.clone();
+        let done = span.within(Box::pin(methods::run(&mut self, &notices))).await;
+        span.ended(&done);
+        done.map(|result| dressed(self.client.era, &self.method, &result))
     }
 }

@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use tracing::warn;
 
 use crate::era::memory::EraMemory;
+use crate::parked::Asker;
 use crate::server_asks::ServerAsks;
 use crate::wire::progress::ProgressRoute;
 
@@ -39,8 +40,22 @@ pub(crate) trait Channel: Send + Sync + 'static {
     /// and leaves out tools whose annotations are invalid (mcp.md §3.1).
     fn inspect(&self, _listing: &mut ToolListing) {}
 
+    /// Sees to it that the server can tell what it likes, where that needs a stream of its own: a GET of the legacy
+    /// era.
+    fn keep_stream(&self) {}
+
     /// Closes the transport; see [`caribou_ports::mcp::Session::close`].
     fn close(&self) -> BoxFuture<'static, ()>;
+
+    /// What whoever holds the session next goes on with it by; see [`caribou_ports::mcp::Session::resumption`].
+    fn resumption(&self, _facts: &SessionFacts) -> Option<Secret> {
+        None
+    }
+
+    /// Closes the transport, and not the session; see [`caribou_ports::mcp::Session::leave`].
+    fn leave(&self) -> BoxFuture<'static, ()> {
+        self.close()
+    }
 
     /// Resolves when the transport ended by itself; see [`caribou_ports::mcp::Session::ended`].
     fn ended(&self) -> BoxFuture<'static, Disconnect>;
@@ -67,11 +82,13 @@ pub(crate) struct RequestExtras {
     pub(crate) headers: Vec<(String, Secret)>,
     /// Whether giving the request up is told upstream. Never for requests that open a session (mcp.md §3.3).
     pub(crate) cancellable: bool,
+    /// Whether the server may ask something in the middle of it, and whom.
+    pub(crate) asker: Asker,
 }
 
 impl Default for RequestExtras {
     fn default() -> Self {
-        Self { progress: None, name: None, headers: Vec::new(), cancellable: true }
+        Self { progress: None, name: None, headers: Vec::new(), cancellable: true, asker: Asker::None }
     }
 }
 
@@ -88,6 +105,8 @@ pub(crate) struct Opened {
     pub(crate) channel: Arc<dyn Channel>,
     /// What was learnt.
     pub(crate) facts: SessionFacts,
+    /// Whether it is a session that somebody else held before.
+    pub(crate) is_resumed: bool,
 }
 
 /// What a transport is opened for.
@@ -103,6 +122,8 @@ pub(crate) struct Opening {
     pub(crate) folder: Option<ThreadFolder>,
     /// Whether to keep a standing stream for `list_changed` where the transport needs one for it.
     pub(crate) watch_lists: bool,
+    /// What a session is gone on with by, if there is one.
+    pub(crate) resume: Option<Secret>,
     /// Answers what the server asks, routes what it tells.
     pub(crate) asks: Arc<ServerAsks>,
     /// Which era the server spoke last.

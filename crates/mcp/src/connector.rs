@@ -97,6 +97,7 @@ impl Upstreams {
             credentials: request.credentials.clone(),
             folder: request.folder.clone(),
             watch_lists: request.watch_lists,
+            resume: request.resume.clone(),
             eras: Arc::clone(&self.eras),
             era_probe: patience,
             max_message_bytes: self.max_message_bytes.max(max_result_bytes).saturating_add(ENVELOPE_BYTES),
@@ -193,6 +194,7 @@ mod tests {
             abandoned: Box::pin(std::future::pending()),
             credentials: Credentials::default(),
             watch_lists: false,
+            resume: None,
             events: Arc::new(|_| {}),
         }
     }

@@ -4,11 +4,14 @@
 //! the protocol. Does not decide when a session is opened, pooled or dropped, and never repeats a tool call that may
 //! have been processed (invariant S2). What it does not understand passes unchanged (invariant W1).
 
+mod asked_span;
 mod channel;
 mod connector;
 mod era;
 mod error;
+mod front;
 mod listing;
+mod parked;
 mod relayed;
 #[cfg(test)]
 mod scripted;
@@ -16,10 +19,12 @@ mod server_asks;
 mod session;
 pub mod tasks;
 mod transport;
+mod watched;
 mod wire;
 
 pub use connector::{UpstreamOptions, Upstreams};
 pub use error::UpstreamsError;
+pub use front::{Front, FrontError, FrontOptions};
 pub use transport::process::DirectHost;
 pub use wire::headers::{METHOD, NAME, PROTOCOL_VERSION, SESSION_ID, unmirrored};
 pub use wire::params::{BadAnnotation, MirroredParam, mirrored_params};

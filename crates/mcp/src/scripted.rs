@@ -106,6 +106,7 @@ pub(crate) fn opening(server: ServerConfig) -> Opening {
         credentials: caribou_ports::mcp::Credentials::default(),
         folder: None,
         watch_lists: false,
+        resume: None,
         asks,
         eras: Arc::default(),
         era_probe: Duration::from_secs(5),

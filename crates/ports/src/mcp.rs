@@ -9,13 +9,15 @@ use std::time::Duration;
 
 use caribou_core::config::{Secret, ServerConfig};
 use caribou_core::era::Era;
-use caribou_core::failure::Code;
 use serde_json::value::RawValue;
 
 use crate::BoxFuture;
 use crate::access_token::AccessTokens;
-use crate::guard::Exit;
 use crate::workspace::ThreadFolder;
+
+mod errors;
+
+pub use errors::{CallError, Disconnect, OpenError};
 
 /// Opens sessions.
 pub trait Connector: Send + Sync + 'static {
@@ -42,6 +44,9 @@ pub struct OpenSession {
     pub credentials: Credentials,
     /// What the session tells on its own. Called from its tasks; must not block.
     pub events: EventSink,
+    /// What [`Session::resumption`] gave of a session that nobody holds any more: it is gone on with if the server still
+    /// keeps it, else another one is opened.
+    pub resume: Option<Secret>,
 }
 
 /// What every request of one session carries besides the configured headers: initialize, list, call, stream, delete.
@@ -64,6 +69,10 @@ pub type EventSink = Arc<dyn Fn(SessionEvent) + Send + Sync>;
 pub enum SessionEvent {
     /// `notifications/tools/list_changed`.
     ToolsChanged,
+    /// `notifications/prompts/list_changed`.
+    PromptsChanged,
+    /// `notifications/resources/list_changed`.
+    ResourcesChanged,
     /// The server forgot the session and a new one was opened in its place: its state is lost. Told before the
     /// answer of the call that noticed.
     Reopened,
@@ -138,12 +147,33 @@ pub trait Session: Send + Sync + 'static {
         answer: Box<RawValue>,
     ) -> BoxFuture<'_, Result<bool, CallError>>;
 
+    /// Whether a call waits here for whoever made it: its request is open, though nobody's call is.
+    fn is_waited_for(&self) -> bool {
+        false
+    }
+
     /// Lists all tools, following cursors with the guards of architecture.md §9.
     fn list_tools(&self) -> BoxFuture<'_, Result<ToolListing, CallError>>;
 
     /// Closes the session. Resolves when nothing is left of it: the process group is gone and reaped, the remote
     /// session was asked to end. Calls in flight fail. May be called again.
     fn close(&self) -> BoxFuture<'static, ()>;
+
+    /// What whoever holds this session next can go on with it by ([`OpenSession::resume`]), in place of opening another
+    /// one: a remote server of the legacy era keeps it for whoever knows its id. `None` = nothing outlives this holder.
+    fn resumption(&self) -> Option<Secret> {
+        None
+    }
+
+    /// Whether it is the very session that [`OpenSession::resume`] told of.
+    fn is_resumed(&self) -> bool {
+        false
+    }
+
+    /// As [`Self::close`], but for whoever goes on with it the session stays: the server is not asked to end it.
+    fn leave(&self) -> BoxFuture<'static, ()> {
+        self.close()
+    }
 
     /// Resolves when the session ended by itself (not by `close`), at once if it already has.
     fn ended(&self) -> BoxFuture<'static, Disconnect>;
@@ -170,10 +200,21 @@ pub struct SessionFacts {
 }
 
 /// Keys of [`ToolCall::meta`] and of the `_meta` of a [`RawRequest`] that the session writes elsewhere: what a caller
-/// brings along for a server of the modern era itself (mcp.md §4). To a server of the legacy era none of it is said.
+/// brings along so that the server can ask it something (mcp.md §4). A server of the modern era is told it; for one of the
+/// legacy era, which asks by requests of its own, the session answers in the same words: a call whose server asks is
+/// parked and answers `input_required`, and goes on when its state is brought back (mcp.md 14.7).
 pub mod relayed {
     /// What the caller can be asked: declared beside what is configured.
     pub const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+    /// Who that is: `principal`, a string, and `modern`, whether a question that it did not declare is an error (mcp.md
+    /// 14.3). No server is told.
+    pub const CALLER: &str = "io.caribou/caller";
+    /// Within an answer to a question of a server of the legacy era: the error object of a client that refuses it.
+    pub const REFUSED: &str = "io.caribou/refused";
+    /// A member of the answers of a caller that is gone: the call that waits is cancelled.
+    pub const GONE: &str = "io.caribou/gone";
+    /// How the state of a call begins that a server of the legacy era asked something in.
+    pub const PARKED: &str = "caribou-parked-";
     /// The least level of log messages that the caller wants of this request: a member of `_meta`.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
     /// What the caller answers to questions of the server: the parameter `inputResponses`.
@@ -199,6 +240,12 @@ pub struct ToolCall {
     /// `task` and asks for one, in the modern era the extension is declared and the server decides.
     pub task: Option<Box<RawValue>>,
 }
+
+/// Watches resources for changes: a request of this method may be made in sessions of either era (mcp.md §5), with the
+/// URIs in `notifications.resourceSubscriptions`. It goes on for as long as it is watched. The session tells its sink
+/// [`Progress::Progress`] once it does, and [`Progress::Message`] with the `params` of each
+/// `notifications/resources/updated`. In a legacy session a URI that several watch is subscribed to once.
+pub const LISTEN: &str = "subscriptions/listen";
 
 /// One request of any method.
 pub struct RawRequest {
@@ -242,135 +289,4 @@ pub struct ToolListing {
     pub tools: Vec<Arc<RawValue>>,
     /// What a person should know: a cursor that loops, a tool left out and why.
     pub warnings: Vec<String>,
-}
-
-/// How a session ended by itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Disconnect {
-    /// What happened, for people; holds no secret.
-    pub reason: String,
-    /// How the child exited, if there was one.
-    pub exit: Option<Exit>,
-    /// The child's last stderr lines, secrets masked.
-    pub stderr: String,
-}
-
-impl fmt::Display for Disconnect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.reason)?;
-        if let Some(exit) = self.exit {
-            write!(f, " ({exit})")?;
-        }
-        if !self.stderr.is_empty() {
-            write!(f, "; last lines of its stderr:\n{}", self.stderr)?;
-        }
-        Ok(())
-    }
-}
-
-/// Why a session was not opened. Messages name server and bound, and hold no secret.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The bring-up took longer than its bound.
-    #[error("{message}")]
-    Timeout {
-        /// Names the server, the bound, what was waited for, and the last stderr lines.
-        message: String,
-    },
-    /// The child ended before it answered.
-    #[error("{0}")]
-    Exited(Disconnect),
-    /// The child cannot be started at all.
-    #[error("{0}")]
-    NotStartable(String),
-    /// The server cannot be reached.
-    #[error("{0}")]
-    Unreachable(String),
-    /// The server refused the credential, or there is none for it.
-    #[error("{0}")]
-    Denied(String),
-    /// The server does not speak a protocol that we do.
-    #[error("{0}")]
-    Protocol(String),
-    /// The bound passed for the most part in a queue of ours: it says nothing about the server.
-    #[error("{0}")]
-    Queued(String),
-    /// Nobody wanted the session any more.
-    #[error("the session was closed while it was being opened")]
-    Abandoned,
-}
-
-impl OpenError {
-    /// The word a caller branches on.
-    pub fn code(&self) -> Code {
-        match self {
-            Self::Timeout { .. } => Code::Timeout,
-            Self::Exited(_) | Self::NotStartable(_) | Self::Unreachable(_) => Code::Unavailable,
-            Self::Denied(_) => Code::Denied,
-            Self::Protocol(_) => Code::UpstreamError,
-            Self::Queued(_) => Code::Busy,
-            Self::Abandoned => Code::SessionEnded,
-        }
-    }
-}
-
-/// Why a call has no result.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum CallError {
-    /// The server answered with a JSON-RPC error.
-    #[error("the server answered with error {code}: {message}")]
-    Rpc {
-        /// Its code.
-        code: i64,
-        /// Its message.
-        message: String,
-        /// Its data.
-        data: Option<Arc<RawValue>>,
-    },
-    /// The session ended before the answer. `sent` tells whether the server may have seen the call.
-    #[error("connection closed: {disconnect}")]
-    Disconnected {
-        /// How it ended.
-        disconnect: Disconnect,
-        /// Whether bytes of the call may have reached the server.
-        sent: bool,
-    },
-    /// The call surely did not reach the server.
-    #[error("{0}")]
-    NotSent(String),
-    /// As many calls are in flight as may be; the call surely did not reach the server.
-    #[error("{0}")]
-    Busy(String),
-    /// The answer's stream broke off before the answer; the session is still usable.
-    #[error("{0}")]
-    StreamEnded(String),
-    /// The server refused the credential.
-    #[error("{0}")]
-    Denied(String),
-    /// The server answered with something that is not an answer.
-    #[error("{0}")]
-    Malformed(String),
-    /// The answer came and cannot be read, by anybody: it is not UTF-8, or not JSON.
-    #[error("{0}")]
-    Unreadable(String),
-    /// The answer is larger than the bound; nothing of it is passed on.
-    #[error("the answer is larger than {limit} bytes and was refused; raise `max_tool_result_bytes` of this server")]
-    TooLarge {
-        /// The bound in bytes.
-        limit: usize,
-    },
-}
-
-impl CallError {
-    /// The word a caller branches on.
-    pub fn code(&self) -> Code {
-        match self {
-            Self::Rpc { .. } | Self::Malformed(_) | Self::Unreadable(_) | Self::TooLarge { .. } => Code::UpstreamError,
-            Self::Disconnected { sent: true, .. } | Self::StreamEnded(_) => Code::OutcomeUnknown,
-            Self::Disconnected { sent: false, .. } => Code::SessionEnded,
-            Self::NotSent(_) => Code::Unavailable,
-            Self::Busy(_) => Code::Busy,
-            Self::Denied(_) => Code::Denied,
-        }
-    }
 }

@@ -32,6 +32,9 @@ pub trait Peers: Send + Sync + 'static {
         server: Option<ServerName>,
     ) -> BoxFuture<'static, Result<u64, PeerError>>;
 
+    /// Passes on what a client of the legacy era said here, and that replica may wait for. Whether it did.
+    fn tell(&self, peer: PeerAddress, word: ClientWord) -> BoxFuture<'static, Result<bool, PeerError>>;
+
     /// Tells a replica that something it may wait for has changed in the store. A hint: nothing depends on it.
     fn nudge(&self, peer: PeerAddress, about: Nudge);
 
@@ -48,8 +51,29 @@ pub struct PeerAddress {
     pub address: String,
 }
 
+/// What a client of the legacy era says in its session, beside requests. That the session is the client's was judged by
+/// the replica that heard it (invariant P1).
+#[derive(Clone, Debug)]
+pub struct ClientWord {
+    /// The session.
+    pub session: String,
+    /// What it says.
+    pub says: ClientSays,
+}
+
+/// What it says. Ids are JSON text.
+#[derive(Clone, Debug)]
+pub enum ClientSays {
+    /// It answers a question that it was asked.
+    Result(String, Box<RawValue>),
+    /// It refuses the question, with this error object.
+    Error(String, Box<RawValue>),
+    /// It cancels its request of this id.
+    Cancels(String),
+}
+
 /// What changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Nudge {
     /// Some generation: of the whole configuration or of one server.
     Generations,
@@ -57,6 +81,21 @@ pub enum Nudge {
     Work,
     /// A chain of refresh tokens.
     Chains,
+    /// Something that clients are told of.
+    Told(Change),
+}
+
+/// Something that clients are told of, whichever replica noticed it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// The list of tools of a server.
+    Tools(ServerName),
+    /// Its list of prompts.
+    Prompts(ServerName),
+    /// Its list of resources.
+    Resources(ServerName),
+    /// What the session of a client is subscribed to: the name of the session.
+    Client(String),
 }
 
 /// The session that is wanted.

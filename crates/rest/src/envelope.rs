@@ -16,6 +16,7 @@ use caribou_runtime::Caller;
 use futures::FutureExt;
 use uuid::Uuid;
 
+use crate::door_span::DoorSpan;
 use crate::identity::identify;
 use crate::problem::Problem;
 use crate::router::Replica;
@@ -29,20 +30,25 @@ pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-i
 pub(crate) async fn envelope(State(replica): State<Arc<Replica>>, mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers());
     let told_more = told_more(&replica, &request);
-    let mut response = match caller(&replica, request.uri().path(), request.headers()).await {
-        Err(refused) => refused.into_response(),
-        Ok(caller) => {
-            request.extensions_mut().insert(id.clone());
-            if let Some(caller) = caller {
-                request.extensions_mut().insert(Caller { request_id: Some(id.clone()), ..caller });
+    let span = DoorSpan::begin(&request, &id);
+    let answering = async {
+        match caller(&replica, request.uri().path(), request.headers()).await {
+            Err(refused) => refused.into_response(),
+            Ok(caller) => {
+                request.extensions_mut().insert(id.clone());
+                if let Some(caller) = caller {
+                    request.extensions_mut().insert(Caller { request_id: Some(id.clone()), ..caller });
+                }
+                let ran = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+                ran.unwrap_or_else(|_| panicked(&id).into_response())
             }
-            let ran = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-            ran.unwrap_or_else(|_| panicked(&id).into_response())
         }
     };
+    let mut response = span.within(answering).await;
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         problem.write(&id, &mut response);
     }
+    span.answered(response.status());
     if let Some(challenge) = response.headers_mut().get_mut(header::WWW_AUTHENTICATE)
         && let Some(more) = told_more
         && let Ok(text) = challenge.to_str()

@@ -19,6 +19,7 @@ use caribou_runtime::{CallTool, Progress};
 use futures::{FutureExt, Stream, future, stream};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
+use tracing::{Instrument as _, Span};
 
 use crate::envelope::panicked;
 use crate::router::Replica;
@@ -60,7 +61,9 @@ fn events(replica: Arc<Replica>, mut call: CallTool) -> impl Stream<Item = Resul
         // A full queue drops the report: progress is a courtesy, and the session must not wait for a slow caller.
         let _ = reports.try_send(report);
     }));
-    let mut last = Box::pin(future::maybe_done(last_event(replica, call)));
+    // The stream is read after the request has been answered.
+    let span = Span::current();
+    let mut last = Box::pin(future::maybe_done(last_event(replica, call).instrument(span)));
     let mut ended = false;
     stream::poll_fn(move |context| {
         if ended {
@@ -87,7 +90,8 @@ fn report_event(report: &Progress) -> Result<Event, axum::Error> {
 
 async fn last_event(replica: Arc<Replica>, call: CallTool) -> Result<Event, axum::Error> {
     let id = call.request_id.clone();
-    let task = AbortOnDropHandle::new(tokio::spawn(async move { replica.runtime.call_tool(call).await }));
+    let task =
+        AbortOnDropHandle::new(tokio::spawn(async move { replica.runtime.call_tool(call).await }.in_current_span()));
     let problem = match task.await {
         Ok(Ok(called)) => return Event::default().event("result").json_data(CallAnswer::new(&called, &id)),
         Ok(Err(error)) => error.into(),

@@ -1,6 +1,6 @@
 //! Who calls: the bearer credential of a request (RFC 6750 §2.1), before any route sees it.
 //!
-//! Every route asks for a caller but those of [`OPEN`]. Who a credential belongs to is the runtime's to say; what its
+//! Every route asks for a caller but those of [`OPEN`] and the files of the console. Who a credential belongs to is the runtime's to say; what its
 //! holder may do, the verbs'. A refusal never repeats the credential (O3).
 
 use axum::extract::FromRequestParts;
@@ -11,6 +11,7 @@ use caribou_core::config::Secret;
 use caribou_core::failure::Code;
 use caribou_runtime::{Caller, Door, NotAdmitted, Runtime, Unauthenticated};
 
+use crate::console::is_file;
 use crate::problem::Problem;
 
 /// Routes that ask for nobody: orchestrators and scrapers have no credential, and a client reads the document to learn
@@ -28,7 +29,7 @@ const SEND_ANOTHER: &str = "Bearer error=\"invalid_token\"";
 
 /// The caller of a request to `path` with these headers; `None` = the route asks for nobody.
 pub(crate) async fn identify(runtime: &Runtime, path: &str, headers: &HeaderMap) -> Result<Option<Caller>, Problem> {
-    if OPEN.contains(&path) || path.starts_with(OF_TOKENS) {
+    if OPEN.contains(&path) || path.starts_with(OF_TOKENS) || is_file(path) {
         return Ok(None);
     }
     let presented = if runtime.tells_callers_apart() { bearer(headers)? } else { None };

@@ -1,4 +1,4 @@
-//! The runtime's verbs over HTTP: routes, error bodies, OpenAPI.
+//! The runtime's verbs over HTTP: routes, error bodies, OpenAPI, the web console.
 //!
 //! Owns what a caller reads and writes on the wire; decides nothing about sessions, servers or tools: each route
 //! turns a request into one verb of `caribou-runtime` and the verb's answer into a response. Raw JSON (`arguments`,
@@ -7,6 +7,8 @@
 //! is read (O3).
 
 mod body;
+mod console;
+mod door_span;
 mod elapsed;
 mod envelope;
 mod event_stream;

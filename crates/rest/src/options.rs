@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::HeaderMap;
 use caribou_core::bounds;
+use tokio_util::sync::CancellationToken;
 
 /// Writes all metrics in the Prometheus text format.
 pub type MetricsText = Arc<dyn Fn() -> String + Send + Sync>;
@@ -36,10 +37,14 @@ pub struct RestOptions {
     pub challenge_more: Option<ChallengeMore>,
     /// The longest silence of an event stream: proxies cut idle ones, the strictest common ones after 30 s.
     pub keep_alive: Duration,
+    /// Whether the web console is served, at `/console`.
+    pub console: bool,
+    /// Cancelled when the replica closes its doors: streams that have no end of their own end then.
+    pub closing: CancellationToken,
 }
 
 impl Default for RestOptions {
-    /// No metrics, always ready, bodies as large as one MCP message.
+    /// No metrics, always ready, bodies as large as one MCP message, the console served.
     fn default() -> Self {
         Self {
             metrics: Arc::new(String::new),
@@ -50,6 +55,8 @@ impl Default for RestOptions {
             beside: Router::new(),
             challenge_more: None,
             keep_alive: Duration::from_secs(15),
+            console: true,
+            closing: CancellationToken::new(),
         }
     }
 }

@@ -11,13 +11,14 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::console;
 use crate::envelope::envelope;
 use crate::openapi::{Document, ask_for_callers};
 use crate::options::RestOptions;
 use crate::problem::Problem;
 use crate::routes::{
-    audit, cache, config, connections, features, health, metrics, oauth, openapi, prompt_section, replicas, servers,
-    sessions, tasks, threads, tools,
+    audit, cache, config, connections, features, health, me, metrics, oauth, openapi, prompt_section, replicas,
+    servers, sessions, tasks, threads, tools,
 };
 
 /// What every route may use.
@@ -25,14 +26,17 @@ pub(crate) struct Replica {
     pub(crate) runtime: Runtime,
     pub(crate) options: RestOptions,
     pub(crate) document: utoipa::openapi::OpenApi,
+    /// Who looks for the pages of the console.
+    pub(crate) watch: console::Watch,
 }
 
 /// All routes over the verbs of `runtime`.
 pub fn router(runtime: Runtime, mut options: RestOptions) -> Router {
     let (routes, document) = documented_routes().split_for_parts();
     let beside = std::mem::take(&mut options.beside);
-    let replica = Arc::new(Replica { runtime, options, document });
+    let replica = Arc::new(Replica { runtime, options, document, watch: console::Watch::new() });
     routes
+        .merge(console::routes())
         .merge(beside.with_state(()))
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
@@ -78,6 +82,8 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Arc<Replica>> {
         .routes(routes!(tasks::list_all::list_all_tasks))
         .routes(routes!(tasks::redeliver::redeliver))
         .routes(routes!(features::read::read_features))
+        .routes(routes!(me::read::read_me))
+        .routes(routes!(console::console_events))
         .routes(routes!(audit::read::read_audit))
         .routes(routes!(oauth::list::list_chains))
         .routes(routes!(oauth::refresh::refresh_chain))

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use caribou_core::config::{self, Source};
 use caribou_core::ids::{BootId, RequestId, Scope};
+use caribou_core::task::native::Wish;
 use caribou_mcp::{DirectHost, UpstreamOptions, Upstreams};
 use caribou_runtime::{CallTool, Caller, Door, Options, RequestSecrets, Runtime, Shape};
 
@@ -46,7 +47,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 run_id: None,
                 tool_call_id: None,
                 scope: Scope::new(Some("ann"), Some(thread)),
-                task: false,
+                task: Wish::Unsaid,
                 timeout: None,
                 progress: None,
                 shape: Shape::Raw,

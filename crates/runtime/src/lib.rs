@@ -35,24 +35,30 @@ mod tasks;
 mod wakeups;
 mod watch;
 
-pub use api::call_tool::{CallTool, CalledTool, SessionSeen};
+pub use api::call_tool::{CallTool, CalledTool, MadeTask, SessionSeen};
 pub use api::change_config::{ConfigChange, ConfigView};
+pub use api::client_tasks::{ClientTask, TaskReach};
+pub use api::client_words::ClientEars;
 pub use api::follow_task::FollowedTask;
 pub use api::from_peer::{ExchangeRefused, OpenedForPeer};
+pub use api::list_changes::{Changed, ListChanges};
 pub use api::list_tools::{ListedTool, ListedTools};
+pub use api::merged::{AmongOthers, ListMerged, MergedList, MergedPage};
 pub use api::oauth_chains::ChainView;
-pub use api::one_server::{ServerOffer, ToolChanges};
+pub use api::one_server::ServerOffer;
 pub use api::pass_request::PassRequest;
 pub use api::promote_tools::PromotedTools;
 pub use api::replicas::ReplicaStatus;
 pub use api::reset::{Reach, ResetDone};
 pub use api::search_tools::FoundTools;
 pub use api::status::{ServerState, ServerStatus, SessionStatus};
+pub use api::watch_resources::WatchResources;
 pub use audit::{AuditOptions, OnFull, wall_clock_ms};
 pub use caller::{Caller, Door, RequestSecrets};
 pub use caribou_ports::event_sink::{Launched, Run};
 pub use caribou_ports::identity::Unauthenticated;
 pub use caribou_ports::mcp::{Progress, ProgressSink};
+pub use caribou_ports::peers::{ClientSays, ClientWord};
 pub use caribou_ports::store::{
     AuditFilter, AuditRow, PageKey, RevisionHead, StoredAuditRow, StoredEvent, StoredTask, TaskFilter,
 };

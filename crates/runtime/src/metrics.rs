@@ -30,6 +30,7 @@ pub(crate) struct Metrics {
     oauth_unsaved: Counter<u64>,
     config_stale: Gauge<u64>,
     resets: Counter<u64>,
+    peer_calls: Counter<u64>,
 }
 
 /// The labels of one tool, made once.
@@ -87,6 +88,10 @@ impl Metrics {
                     "Times something was superseded because another replica did so: global, or one server",
                 )
                 .build(),
+            peer_calls: meter
+                .u64_counter("caribou_peer_calls")
+                .with_description("Requests of other replicas in sessions that live here: taken, joined, or why not")
+                .build(),
         }
     }
 
@@ -141,6 +146,10 @@ impl Metrics {
 
     pub(crate) fn reset_heard(&self, of: &'static str) {
         self.resets.add(1, &[KeyValue::new("of", of)]);
+    }
+
+    pub(crate) fn peer_called(&self, outcome: &'static str) {
+        self.peer_calls.add(1, &[KeyValue::new("outcome", outcome)]);
     }
 
     pub(crate) fn config_stale(&self, stale: bool) {

@@ -62,6 +62,9 @@ pub struct Cluster {
     pub peers: Arc<dyn Peers>,
     /// Tells the credentials of requests apart; the same on every replica.
     pub credentials: CredentialKey,
+    /// What seals what sessions with remote servers can be gone on with by their next owner; `None` = each owner opens its
+    /// own.
+    pub vault: Option<Arc<dyn Vault>>,
     /// The volume that the files of threads are on in this replica; `None` = all replicas share one.
     pub volume: Option<VolumeId>,
 }

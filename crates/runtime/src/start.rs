@@ -12,6 +12,7 @@ use caribou_ports::workspace::ThreadFolders;
 use ractor::{Actor, ActorRef};
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::api::client_words::Ears;
 use crate::audit::AuditLog;
 use crate::catalog::{Catalog, CatalogActor, DirtyLists, Published};
 use crate::config::{Configuration, ConfigurationActor, ConfigurationDesk, ConfigurationMessage, Configured, InForce};
@@ -83,8 +84,7 @@ fn registry(
 }
 
 /// The callers' side of the configuration, with what is heard of other replicas; `None` = none is followed.
-fn desk(boot: &BootId, outside: &Outside, life: Option<&OwnLife>, metrics: &Arc<Metrics>) -> Option<ConfigurationDesk> {
-    let seen = Seen::of(boot, outside, life);
+fn desk(outside: &Outside, seen: Option<Seen>, metrics: &Arc<Metrics>) -> Option<ConfigurationDesk> {
     outside.configuration.as_ref().map(|followed| ConfigurationDesk::new(followed, seen, metrics.clone()))
 }
 
@@ -158,6 +158,8 @@ pub struct Runtime {
     pub(crate) in_force: InForce,
     /// The calls that other replicas made here.
     pub(crate) exchanges: CallBook,
+    /// Who hears clients of this replica.
+    pub(crate) ears: Ears,
     root: ActorRef<()>,
 }
 
@@ -183,16 +185,16 @@ impl Runtime {
         boot: BootId,
     ) -> Result<Self, VerbError> {
         let meter = opentelemetry::global::meter("caribou");
-        let metrics = Arc::new(Metrics::new(&meter));
-        let dirty = Arc::new(DirtyLists::default());
+        let (metrics, dirty) = (Arc::new(Metrics::new(&meter)), Arc::new(DirtyLists::default()));
         let followed = outside.configuration.as_ref().map(|configuration| &configuration.document.interceptors);
         let in_force = in_force(servers, followed.unwrap_or(&options.interceptors).clone());
         let life = OwnLife::of(&boot, &outside, options.cluster);
-        let homes = Homes::new(boot.clone(), &outside, life.as_ref().map(|life| &life.membership));
+        let seen = Seen::of(&boot, &outside, life.as_ref());
+        let homes = Homes::new(boot.clone(), &outside, life.as_ref().map(|life| &life.membership), seen.clone());
         let router = router(&options, outside.cluster.as_ref(), homes)?;
         let chains = Chains::new(&outside, boot.clone(), metrics.clone());
         let registry = registry(&options, &outside, (&router, &chains, &in_force), &dirty, &metrics);
-        let configuration = desk(&boot, &outside, life.as_ref(), &metrics);
+        let configuration = desk(&outside, seen, &metrics);
         let interception = Interception { makers: outside.interceptors.clone(), in_force: in_force.clone() };
         let (catalog, catalog_actor) = catalog(&options, dirty, configuration.clone(), router.clone(), interception);
         let frozen = outside.tasks.is_some().then(|| Frozen::of(&in_force.entries(), &in_force.get().interceptors));
@@ -200,7 +202,6 @@ impl Runtime {
         let followed = outside.configuration.zip(configuration.clone());
         let configuration_actor =
             followed.map(|followed| configuration_actor(followed, around, frozen.clone(), metrics.clone()));
-        let (personal, folders) = (outside.personal, outside.folders);
         let tasks = outside.tasks.map(|tasks| {
             let around = (router.clone(), options.clone(), in_force.clone());
             Arc::new(TaskRoad::new(boot.clone(), tasks, frozen.unwrap_or_default(), around, outside.interceptors))
@@ -217,7 +218,8 @@ impl Runtime {
         };
         let root = Box::pin(root(roles)).await?;
         chains.live_under(root.get_cell());
-        let users = personal.map(|personal| Users::new(personal, catalog_actor, &catalog, chains.clone(), &root));
+        let users =
+            outside.personal.map(|personal| Users::new(personal, catalog_actor, &catalog, chains.clone(), &root));
         tasks.iter().zip(&users).for_each(|(tasks, users)| tasks.serve(users));
         // From now on the lease is kept, and tasks are followed.
         let _ = root.cast(());
@@ -229,7 +231,7 @@ impl Runtime {
             catalog,
             router,
             configuration,
-            folders,
+            folders: outside.folders,
             metrics,
             promotions: outside.promotions.unwrap_or_else(|| Arc::new(PromotionsInMemory::default())),
             gate: Arc::new(Gate::new(outside.authenticator, options.rate_limit)),
@@ -242,6 +244,7 @@ impl Runtime {
             chains,
             in_force,
             exchanges: CallBook::default(),
+            ears: Ears::default(),
             options,
             root,
         })

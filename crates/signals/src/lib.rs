@@ -4,9 +4,11 @@
 //! there is found in the store, later. Every request has a deadline (invariant B1), and nothing of an address is
 //! printable (invariant O3).
 
+mod facts;
 mod in_process;
 mod redis_signal;
 mod subscription;
 
+pub use facts::RedisFacts;
 pub use in_process::InProcess;
 pub use redis_signal::{NotAnAddress, RedisSignal};

@@ -81,8 +81,13 @@ impl RedisSignal {
         Ok(Self(Arc::new(Shared { client, keys, tell: Script::new(TELL), connection: Mutex::default() })))
     }
 
+    /// The key of one scope.
+    pub(crate) fn key_of(&self, scope: &ResetScope) -> String {
+        self.0.keys.of(scope)
+    }
+
     /// Runs `request` on the one connection.
-    async fn ask<T>(
+    pub(crate) async fn ask<T>(
         &self,
         request: impl AsyncFnOnce(&mut MultiplexedConnection) -> Result<T, RedisError>,
     ) -> Result<T, SignalError> {

@@ -13,4 +13,4 @@ mod sql;
 pub use location::{Location, NotALocation};
 pub use memory::Memory;
 pub use migrations::Migration;
-pub use sql::{SchemaError, SqlStore};
+pub use sql::{Inspected, SchemaError, SqlStore};

@@ -23,7 +23,7 @@ macro_rules! migrations {
 }
 
 /// All steps in their order.
-pub(crate) static MIGRATIONS: [Migration; 15] = migrations! {
+pub(crate) static MIGRATIONS: [Migration; 17] = migrations! {
     1 "0001_create_replica"
     2 "0002_create_promotion"
     3 "0003_create_api_key"
@@ -39,6 +39,8 @@ pub(crate) static MIGRATIONS: [Migration; 15] = migrations! {
     13 "0013_create_generation"
     14 "0014_create_client_session"
     15 "0015_create_thread_volume"
+    16 "0016_add_resumption"
+    17 "0017_add_client_subscriptions"
 };
 
 #[cfg(test)]

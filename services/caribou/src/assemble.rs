@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
-use caribou_core::config::{self, Document, Source};
+use caribou_core::config::{self, Document, ServerEntry, Source};
 use caribou_core::ids::BootId;
 use caribou_core::launch::Allowlist;
 use caribou_egress::WayOut;
@@ -221,8 +221,30 @@ impl Replica {
         configuration: Configuration,
         store: Option<SqlStore>,
         peers: Option<&PeerStanding>,
+        boot: BootId,
     ) -> anyhow::Result<Self> {
+        let servers = configuration.document.servers.clone();
+        Self::with(settings, servers, Some(configuration), store, peers, boot).await
+    }
+
+    /// The same with these servers, whatever becomes of the document that they stand in, and nothing on record: to look
+    /// at them.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub(crate) async fn to_look(settings: &Settings, servers: Vec<ServerEntry>) -> anyhow::Result<Self> {
         let boot = BootId::new(uuid::Uuid::now_v7().to_string());
+        Self::with(settings, servers, None, None, None, boot).await
+    }
+
+    async fn with(
+        settings: &Settings,
+        servers: Vec<ServerEntry>,
+        configuration: Option<Configuration>,
+        store: Option<SqlStore>,
+        peers: Option<&PeerStanding>,
+        boot: BootId,
+    ) -> anyhow::Result<Self> {
         let is_leased = store.is_some() && matches!(settings.database_location(), Location::Postgres(_));
         let life_lock = is_leased.then(|| LifeLock::if_possible(&settings.data_dir, &boot)).flatten();
         let guard = guard(&boot, is_leased, life_lock.as_ref())?;
@@ -243,10 +265,9 @@ impl Replica {
         let promotions = store.clone().map(|store| Arc::new(store) as Arc<dyn Promotions>);
         let authenticator = authenticator(settings, store.as_ref(), &way_out).await?;
         let audit = store.clone().filter(|_| settings.audit.enabled).map(|store| Arc::new(store) as Arc<dyn Audit>);
-        let personal = credentials::personal(settings, store.as_ref(), &configuration.allowlist).await?;
+        let allowlist = configuration.as_ref().map(|configuration| &configuration.allowlist);
+        let personal = credentials::personal(settings, store.as_ref(), allowlist).await?;
         let oauth_chains = credentials::oauth_chains(settings, store.as_ref()).await?;
-        let servers = configuration.document.servers.clone();
-        let configuration = Some(configuration);
         let outside = Outside {
             folders: Some(Arc::new(folders)),
             configuration,
@@ -299,6 +320,8 @@ impl Replica {
             ready: Arc::new(ready),
             beside: mcp_endpoint::routes(settings, &self.runtime, self.store.as_ref(), self.closing.clone()),
             challenge_more: mcp_endpoint::challenge_more(settings),
+            console: settings.console.enabled,
+            closing: self.closing.clone(),
             ..RestOptions::default()
         };
         caribou_rest::router(self.runtime.clone(), options)

@@ -11,8 +11,9 @@ use anyhow::{Context as _, bail};
 use caribou_core::credentials::CredentialKey;
 use caribou_core::ids::BootId;
 use caribou_grpc::{Membership, PeerClient, PeerDoor, PeerOptions, serve_peers};
-use caribou_oauth::{CREDENTIALS_KEY, KeyRing, derived_key};
+use caribou_oauth::{CREDENTIALS_KEY, Cipher, KeyRing, derived_key};
 use caribou_ports::store::ThreadVolumes as _;
+use caribou_ports::vault::Vault;
 use caribou_runtime::{Cluster, Runtime};
 use caribou_store::{Location, SqlStore};
 use tokio::net::TcpListener;
@@ -41,8 +42,6 @@ pub(crate) struct PeerStanding {
     pub(crate) advertised: String,
     membership: Membership,
     tls: Option<FollowedPeers>,
-    certificate_name: Option<String>,
-    call_max: Duration,
     credentials: CredentialKey,
 }
 
@@ -55,10 +54,7 @@ impl PeerSocket {
     pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Option<Self>> {
         let cluster = &settings.cluster;
         let Some(address) = cluster.listen else { return Ok(None) };
-        if !(settings.has_database() && matches!(settings.database_location(), Location::Postgres(_))) {
-            bail!("`cluster.listen` shares sessions between replicas, which needs PostgreSQL: set `database_url`");
-        }
-        let credentials = credentials(settings)?;
+        let credentials = demand(settings)?;
         let tls = FollowedPeers::begin(&cluster.tls)?;
         if cluster.is_readable() {
             tracing::warn!("what replicas say to one another is not encrypted: `cluster.allow_plaintext` is set");
@@ -68,10 +64,8 @@ impl PeerSocket {
         let bound = listener.local_addr().context("cluster.listen")?;
         let standing = PeerStanding {
             advertised: cluster.advertise.clone().unwrap_or_else(|| bound.to_string()),
-            membership: Membership::new(cluster.secret.as_ref().map(|secret| secret.value().secret())),
+            membership: membership(settings),
             tls,
-            certificate_name: cluster.tls.name.clone(),
-            call_max: Duration::from_secs_f64(settings.calls.max_seconds),
             credentials,
         };
         Ok(Some(Self { listener, standing }))
@@ -114,12 +108,8 @@ impl PeerStanding {
         store: &SqlStore,
         settings: &Settings,
     ) -> anyhow::Result<Cluster> {
-        let peers = PeerClient::new(PeerOptions {
-            tls: self.tls.clone().map(|tls| tls.client),
-            certificate_name: self.certificate_name.clone(),
-            call_max: self.call_max,
-            ..PeerOptions::new(boot.clone(), self.membership.clone())
-        });
+        let tls = self.tls.clone();
+        let peers = way(settings, boot.clone(), self.membership.clone(), tls);
         let volume = match settings.threads.shared {
             true => None,
             false => {
@@ -129,8 +119,44 @@ impl PeerStanding {
             }
         };
         let credentials = self.credentials.clone();
-        Ok(Cluster { store: Arc::new(store.clone()), peers: Arc::new(peers), credentials, volume })
+        // A key that only this instance has would seal what nobody else can read: that is no harm, only of no use.
+        let ring = crate::credentials::key_ring(settings).await?;
+        let vault = ring.map(|ring| Arc::new(Cipher::new(ring)) as Arc<dyn Vault>);
+        Ok(Cluster { store: Arc::new(store.clone()), peers: Arc::new(peers), credentials, vault, volume })
     }
+}
+
+/// The way to the other replicas for somebody who is none: what they ask for is shown as a replica shows it.
+///
+/// # Errors
+/// A file of `cluster.tls` cannot be used.
+pub(crate) fn way_to_peers(settings: &Settings, boot: BootId) -> anyhow::Result<PeerClient> {
+    let tls = FollowedPeers::begin(&settings.cluster.tls)?;
+    Ok(way(settings, boot, membership(settings), tls))
+}
+
+fn way(settings: &Settings, boot: BootId, membership: Membership, tls: Option<FollowedPeers>) -> PeerClient {
+    PeerClient::new(PeerOptions {
+        tls: tls.map(|tls| tls.client),
+        certificate_name: settings.cluster.tls.name.clone(),
+        call_max: Duration::from_secs_f64(settings.calls.max_seconds),
+        ..PeerOptions::new(boot, membership)
+    })
+}
+
+fn membership(settings: &Settings) -> Membership {
+    Membership::new(settings.cluster.secret.as_ref().map(|secret| secret.value().secret()))
+}
+
+/// What sessions can be shared by: the key that all replicas have.
+///
+/// # Errors
+/// The database is not PostgreSQL, or there is no such key.
+pub(crate) fn demand(settings: &Settings) -> anyhow::Result<CredentialKey> {
+    if !(settings.has_database() && matches!(settings.database_location(), Location::Postgres(_))) {
+        bail!("`cluster.listen` shares sessions between replicas, which needs PostgreSQL: set `database_url`");
+    }
+    credentials(settings)
 }
 
 /// The key that tells credentials of requests apart, the same on every replica: without it two replicas would open two

@@ -86,7 +86,7 @@ pub(crate) async fn oauth_chains(
 pub(crate) async fn personal(
     settings: &Settings,
     store: Option<&SqlStore>,
-    allowlist: &Allowlist,
+    allowlist: Option<&Allowlist>,
 ) -> anyhow::Result<Option<Personal>> {
     let Some(store) = store else { return Ok(None) };
     let Some(ring) = key_ring(settings).await? else {
@@ -97,6 +97,6 @@ pub(crate) async fn personal(
         connections: Arc::new(store.clone()),
         vault: Arc::new(Cipher::new(ring)),
         max_per_user: settings.personal.max_per_user,
-        stdio: settings.personal.allow_stdio.then(|| allowlist.clone()),
+        stdio: allowlist.filter(|_| settings.personal.allow_stdio).cloned(),
     }))
 }

@@ -16,6 +16,9 @@
 //! | `committing` | the successor is about to be stored |
 //! | `committed` | it is stored, and nobody here knows |
 //!
+//! `CARIBOU_FAULT=without-guard` takes one of the fences between two owners of a session down: children are told to be
+//! trusted for ever.
+//!
 //! `CARIBOU_FAULT_HASTE=10` makes leases and waits of chains that many times shorter.
 
 use std::collections::HashMap;
@@ -27,14 +30,18 @@ use std::time::Duration;
 use anyhow::Context as _;
 use caribou_core::ids::ServerName;
 use caribou_ports::BoxFuture;
+use caribou_ports::machine::Machine;
 use caribou_ports::store::{
-    BeginRefresh, ChainLease, FailedRefresh, GrantId, OAuthChains, SealedTokens, StartChain, StoreError, StoredChain,
-    Successor, Verdict,
+    BeginRefresh, ChainLease, FailedRefresh, GrantId, OAuthChains, Replica, SealedTokens, StartChain, StoreError,
+    StoredChain, Successor, Verdict,
 };
 use caribou_ports::token_endpoint::{TokenAnswer, TokenEndpoint, TokenRequest, TokenRequestError};
 use caribou_runtime::{ChainTimes, Outside};
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::Notify;
+
+/// What takes the guard away.
+const WITHOUT_GUARD: &str = "without-guard";
 
 /// From the look at the lease, directly before the first byte, until the request has left for sure.
 const ON_ITS_WAY: Duration = Duration::from_millis(20);
@@ -50,6 +57,11 @@ pub(crate) fn between(mut outside: Outside) -> anyhow::Result<Outside> {
         chains.times = hastened(chains.times, haste.max(1));
     }
     let Some(listed) = variable("CARIBOU_FAULT") else { return Ok(outside) };
+    if listed == WITHOUT_GUARD {
+        tracing::warn!("this program was told to do without its guard");
+        outside.machine = outside.machine.map(|inner| Arc::new(Unguarded(inner)) as Arc<dyn Machine>);
+        return Ok(outside);
+    }
     let faults = listed.split(',').map(str::parse).collect::<Result<Vec<Fault>, _>>()?;
     tracing::warn!("this program was told to fail: {listed}");
     let faults = Arc::new(Faults { faults, connections: Mutex::default() });
@@ -59,6 +71,27 @@ pub(crate) fn between(mut outside: Outside) -> anyhow::Result<Outside> {
     outside.token_endpoint =
         outside.token_endpoint.map(|inner| Arc::new(Endpoint { inner, faults }) as Arc<dyn TokenEndpoint>);
     Ok(outside)
+}
+
+/// A machine that ends no children.
+struct Unguarded(Arc<dyn Machine>);
+
+impl Machine for Unguarded {
+    fn uptime(&self) -> Duration {
+        self.0.uptime()
+    }
+
+    fn trust_until(&self, _: Duration) {
+        self.0.trust_until(Duration::MAX);
+    }
+
+    fn is_gone(&self, replica: Replica) -> BoxFuture<'static, bool> {
+        self.0.is_gone(replica)
+    }
+
+    fn forget(&self, replica: &Replica) {
+        self.0.forget(replica);
+    }
 }
 
 fn hastened(times: ChainTimes, haste: u32) -> ChainTimes {

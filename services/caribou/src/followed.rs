@@ -56,6 +56,16 @@ pub(crate) fn resets(settings: &Settings, store: Option<&SqlStore>) -> anyhow::R
     Ok(Some(Resets { store: Arc::new(store.clone()), signal }))
 }
 
+/// The document that `store` keeps, as it stands; `None` = there is none. Nothing is made of a file.
+///
+/// # Errors
+/// The store cannot be asked.
+pub(crate) async fn kept_in(store: &SqlStore) -> anyhow::Result<Option<ConfigText>> {
+    let folder = std::env::current_dir().context("the working directory is gone")?;
+    let kept = StoredConfig::new(Arc::new(store.clone()), &folder, Arc::new(|name| std::env::var(name).ok()));
+    Ok(kept.load().await?)
+}
+
 /// The document as it is kept now, and what it is followed and changed by.
 pub(crate) struct Followed {
     /// The way to it.

@@ -29,32 +29,45 @@ pub(crate) async fn pass(settings: &Settings) -> anyhow::Result<()> {
         return Ok(());
     }
     let mut problems = Vec::new();
-    match settings.database_location() {
-        location @ Location::Postgres(_) if settings.has_database() => problems.extend(of_database(&location).await),
-        _ => problems.push(
-            "the database is not PostgreSQL, which is all that replicas share: set `database_url` to a PostgreSQL one"
-                .to_owned(),
-        ),
+    match of_location(settings) {
+        None => problems.extend(of_database(&settings.database_location()).await),
+        Some(why) => problems.push(why),
     }
-    match (
-        KeyRing::from_variables(&|name| std::env::var(name).ok()),
-        credentials::demand(settings, &document(settings)),
-    ) {
-        // Names the server that cannot do without.
-        (Ok(None), Err(error)) => problems.push(error.to_string()),
-        (Err(error), _) => problems.push(error.to_string()),
-        (Ok(None), Ok(())) => problems.push(format!(
-            "{CREDENTIALS_KEY} is not set, so what one replica encrypts the others cannot read: set it to the same \
-             value for every replica; `caribou keys generate` prints one"
-        )),
-        (Ok(Some(_)), _) => {}
-    }
+    problems.extend(of_credentials(settings, &document(settings)));
     problems.extend(of_address(&settings.cluster));
     if problems.is_empty() {
         return Ok(());
     }
     let lines: Vec<_> = problems.iter().map(|problem| format!("\n  {problem}")).collect();
     bail!("this process cannot be one of several replicas (`deployment.multi_instance`):{}", lines.concat())
+}
+
+/// Why the database is none that several replicas share; `None` = it is one, or this is the only replica.
+pub(crate) fn of_location(settings: &Settings) -> Option<String> {
+    let is_shared = settings.has_database() && matches!(settings.database_location(), Location::Postgres(_));
+    (settings.deployment.multi_instance && !is_shared).then(|| {
+        "the database is not PostgreSQL, which is all that replicas share: set `database_url` to a PostgreSQL one"
+            .to_owned()
+    })
+}
+
+/// Why the keys that encrypt what is stored are not those of several replicas; `None` = they can be, or this is the only
+/// one.
+pub(crate) fn of_credentials(settings: &Settings, document: &Document) -> Option<String> {
+    if !settings.deployment.multi_instance {
+        return None;
+    }
+    let keys = KeyRing::from_variables(&|name| std::env::var(name).ok());
+    match (keys, credentials::demand(settings, document)) {
+        (Err(error), _) => Some(error.to_string()),
+        // Names the server that cannot do without.
+        (Ok(None), Err(error)) => Some(error.to_string()),
+        (Ok(None), Ok(())) => Some(format!(
+            "{CREDENTIALS_KEY} is not set, so what one replica encrypts the others cannot read: set it to the same \
+             value for every replica; `caribou keys generate` prints one"
+        )),
+        (Ok(Some(_)), _) => None,
+    }
 }
 
 /// The servers as a file names them, to say which of them cannot do without a key; none when that cannot be read, which
@@ -80,17 +93,20 @@ async fn of_database(location: &Location) -> Vec<String> {
     }
 }
 
-/// Compares the clock of this machine with the database's.
-fn of_clocks(database_ms: i64) -> Result<(), String> {
+/// How much the clock of this machine and the database's differ; an error when nothing keeps them.
+pub(crate) fn skew(database_ms: i64) -> Result<Duration, Duration> {
     let skew = Duration::from_millis(wall_clock_ms().abs_diff(database_ms));
-    if skew <= MOST_SKEW {
-        return Ok(());
-    }
-    Err(format!("the clock of this machine and that of the database differ by {} s: set both by NTP", skew.as_secs()))
+    if skew <= MOST_SKEW { Ok(skew) } else { Err(skew) }
+}
+
+fn of_clocks(database_ms: i64) -> Result<(), String> {
+    skew(database_ms).map(drop).map_err(|skew| {
+        format!("the clock of this machine and that of the database differ by {} s: set both by NTP", skew.as_secs())
+    })
 }
 
 /// Whether the others can reach this replica where it says it is.
-fn of_address(cluster: &Cluster) -> Option<String> {
+pub(crate) fn of_address(cluster: &Cluster) -> Option<String> {
     let listen = cluster.listen?;
     let host = match &cluster.advertise {
         Some(advertised) => host_of(advertised),

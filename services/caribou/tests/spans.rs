@@ -74,10 +74,16 @@ async fn a_call_is_one_span_without_its_arguments() {
     let ran = timeout(DEADLINE, call).await.unwrap().unwrap();
     assert_eq!(String::from_utf8_lossy(&ran.stdout), "hunter2\n", "{ran:?}");
 
-    let export = timeout(DEADLINE, exports.recv()).await.unwrap().unwrap();
-    let text = String::from_utf8_lossy(&export);
-    for told in ["call_tool", "demo", "echo", "default:kitchen", "outcome", "caribou"] {
-        assert!(text.contains(told), "{told}: {text}");
+    // The process has ended, so everything has been sent: spans, metrics and log lines.
+    exports.close();
+    let mut all = Vec::new();
+    while let Some(export) = timeout(DEADLINE, exports.recv()).await.unwrap() {
+        all.push(String::from_utf8_lossy(&export).into_owned());
     }
-    assert!(!text.contains("hunter2"), "{text}");
+    let spans = all.iter().find(|text| text.contains("call_tool")).unwrap_or_else(|| panic!("no span of it: {all:?}"));
+    for told in ["call_tool", "demo", "echo", "default:kitchen", "outcome", "caribou", "tools/call echo", "pipe"] {
+        assert!(spans.contains(told), "{told}: {spans}");
+    }
+    assert!(all.iter().any(|text| text.contains("caribou_call_duration")), "metrics are exported too: {all:?}");
+    assert!(all.iter().all(|text| !text.contains("hunter2")), "{all:?}");
 }

@@ -35,6 +35,8 @@ pub(crate) struct Plan {
     pub(crate) database: SocketAddr,
     /// Its address by number of life.
     pub(crate) urls: Vec<String>,
+    /// What variables the processes are started with besides, by seat, in turn.
+    pub(crate) around: Vec<Vec<(String, String)>>,
 }
 
 impl Plan {
@@ -48,10 +50,11 @@ impl Plan {
             program: scale.program.clone(),
             database: SocketAddr::from((Ipv4Addr::LOCALHOST, postgres.port())),
             urls: (0..200).map(|life| records.url(life)).collect(),
+            around: Vec::new(),
         }
     }
 
-    fn setup(&self, life: usize, seat: &Seat) -> Setup {
+    fn setup(&self, life: usize, (at, seat): (usize, &Seat)) -> Setup {
         let port = network::free_port();
         seat.peers.lead_to(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         let url = self.urls[life].replace(&self.database.to_string(), &seat.database.address().to_string());
@@ -62,6 +65,8 @@ impl Plan {
         );
         let setup = Setup::new().settings(&settings).server(SERVER, self.entry.clone());
         let setup = setup.variable("CARIBOU_DATABASE_URL", &url).variable("CARIBOU_CLUSTER_SECRET", SECRET);
+        let around = self.around.get(at % self.around.len().max(1)).into_iter().flatten();
+        let setup = around.fold(setup, |setup, (name, value)| setup.variable(name, value));
         self.program.iter().fold(setup, |setup, program| setup.program(program.clone()))
     }
 }
@@ -139,7 +144,7 @@ impl Replicas {
     /// The next life on this seat.
     async fn seat_next(&mut self, seat: usize) {
         self.lives += 1;
-        let caribou = Box::pin(self.plan.setup(self.lives, &self.seats[seat]).start()).await;
+        let caribou = Box::pin(self.plan.setup(self.lives, (seat, &self.seats[seat])).start()).await;
         self.balancer.set(seat, Some(caribou.url()));
         self.seats[seat].boot = boot_of(&caribou);
         self.seats[seat].caribou = Some(caribou);

@@ -52,11 +52,21 @@ impl Stand {
 
     /// The same with servers that behave so.
     pub(crate) async fn open_with(count: usize, settings: &str, bearing: Bearing) -> Self {
+        Self::set_up(count, settings, bearing, Vec::new()).await
+    }
+
+    /// The same with these variables around the processes of the seats, in turn.
+    pub(crate) async fn open_around(count: usize, settings: &str, around: Vec<Vec<(String, String)>>) -> Self {
+        Self::set_up(count, settings, Bearing::default(), around).await
+    }
+
+    async fn set_up(count: usize, settings: &str, bearing: Bearing, around: Vec<Vec<(String, String)>>) -> Self {
         let (scale, home) = (Scale::read(), Home::new());
         let records = Records::postgres(&scale).await;
         witness::watch(&records).await;
         let diary = Diary::new(&home);
-        let replicas = Replicas::start(count, Plan::new(&scale, &records, &diary, settings, bearing)).await;
+        let replicas =
+            Replicas::start(count, Plan { around, ..Plan::new(&scale, &records, &diary, settings, bearing) }).await;
         Self { scale, records, diary, replicas, _home: home }
     }
 

@@ -110,7 +110,8 @@ pub(super) fn modern(caribou: &Caribou, path: &str, method: &str, params: Value)
     if capabilities.is_null() {
         *capabilities = json!({});
     }
-    let named = params.get("name").or(params.get("uri")).and_then(Value::as_str).map(str::to_owned);
+    let named =
+        params.get("name").or(params.get("uri")).or(params.get("taskId")).and_then(Value::as_str).map(str::to_owned);
     let request = post(caribou, path, request(7, method, &params));
     let request = request.header("mcp-protocol-version", MODERN).header("mcp-method", method);
     match named {

@@ -9,7 +9,7 @@ use super::client::{Session, messages, modern, post, request};
 
 const ENOUGH: Duration = Duration::from_secs(60);
 
-async fn key_of(setup: &Setup, words: &[&str]) -> String {
+pub(super) async fn key_of(setup: &Setup, words: &[&str]) -> String {
     let command = [&["keys", "create", "--json"], words].concat();
     let created = tokio::time::timeout(ENOUGH, setup.command(&command).output()).await.expect("it ends").unwrap();
     let key: Value = serde_json::from_slice(&created.stdout).unwrap();

@@ -3,5 +3,11 @@
 mod client;
 mod identity;
 mod legacy;
+mod merged;
 mod modern;
+mod parked;
 mod replicas;
+mod subscriptions;
+mod tasks;
+mod tasks_legacy;
+mod tasks_modern;

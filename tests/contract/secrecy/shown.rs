@@ -161,6 +161,7 @@ pub(super) async fn look(caribou: &Caribou, shown: &mut Shown) {
         "/api/users/ann/mcp/connections",
         "/api/users/ann/mcp/connections/mine",
         "/api/mcp/prompt-section",
+        "/api/me",
     ] {
         shown.answer(path, &caribou.get(path).await);
     }

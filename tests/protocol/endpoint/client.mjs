@@ -20,12 +20,10 @@ const told = {
     progress,
     session: typeof transport.sessionId,
 };
-if (!prefix) {
-    told.prompts = (await client.listPrompts()).prompts.map((prompt) => prompt.name);
-    const { resources } = await client.listResources();
-    const read = await client.readResource({ uri: resources[0].uri });
-    told.read = [resources.length, read.contents[0].uri === resources[0].uri];
-}
+told.prompts = (await client.listPrompts()).prompts.map((prompt) => prompt.name);
+const { resources } = await client.listResources();
+const read = await client.readResource({ uri: resources[0].uri });
+told.read = [resources.length, read.contents[0].uri === resources[0].uri];
 await transport.terminateSession();
 await client.close();
 console.log(JSON.stringify(told));

@@ -1,9 +1,11 @@
-# The official Python SDK as a client: address, era (`legacy` or `auto`), prefix of the tools' names. Tells what it saw
-# as one JSON object.
+# The official Python SDK as a client: address or, as JSON, the process to start; era (`legacy` or `auto`), prefix of the
+# tools' names. Tells what it saw as one JSON object.
 import asyncio, json, sys
-from mcp import Client
+from mcp import Client, StdioServerParameters
 
-url, mode, prefix = sys.argv[1:]
+server, mode, prefix = sys.argv[1:]
+if server.startswith("{"):
+    server = StdioServerParameters(**json.loads(server))
 
 
 async def main():
@@ -12,7 +14,7 @@ async def main():
     async def reported(done, total, message):
         progress.append([done, total])
 
-    async with Client(url, mode=mode) as client:
+    async with Client(server, mode=mode) as client:
         listed = await client.list_tools()
         echoed = await client.call_tool(prefix + "echo", {"message": "moss"})
         long = {"duration": 1, "steps": 2}
@@ -24,11 +26,10 @@ async def main():
             "echo": echoed.content[0].text,
             "progress": progress,
         }
-        if not prefix:
-            told["prompts"] = [prompt.name for prompt in (await client.list_prompts()).prompts]
-            resources = (await client.list_resources()).resources
-            read = await client.read_resource(str(resources[0].uri))
-            told["read"] = [len(resources), str(read.contents[0].uri) == str(resources[0].uri)]
+        told["prompts"] = [prompt.name for prompt in (await client.list_prompts()).prompts]
+        resources = (await client.list_resources()).resources
+        read = await client.read_resource(str(resources[0].uri))
+        told["read"] = [len(resources), str(read.contents[0].uri) == str(resources[0].uri)]
         print(json.dumps(told))
 
 

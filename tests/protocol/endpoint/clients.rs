@@ -3,6 +3,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use caribou_tests::caribou::binary;
 use caribou_tests::{Caribou, Setup, third_party};
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -26,14 +27,18 @@ async fn told(caribou: &Caribou, mut command: Command) -> Value {
 }
 
 fn python(caribou: &Caribou, path: &str, mode: &str, prefix: &str) -> Command {
+    python_at(&format!("{}{path}", caribou.url()), mode, prefix)
+}
+
+fn python_at(server: &str, mode: &str, prefix: &str) -> Command {
     let mut command = third_party::python_sdk();
-    command.args(["-c", include_str!("client.py"), &format!("{}{path}", caribou.url()), mode, prefix]);
+    command.args(["-c", include_str!("client.py"), server, mode, prefix]);
     command
 }
 
-fn typescript(caribou: &Caribou, path: &str, prefix: &str) -> Command {
+fn typescript(caribou: &Caribou, script: &str, path: &str, prefix: &str) -> Command {
     let mut command = Command::new("node");
-    command.args(["--input-type=module", "--eval", include_str!("client.mjs"), "--"]);
+    command.args(["--input-type=module", "--eval", script, "--"]);
     command.arg(third_party::typescript_sdk()).args([&format!("{}{path}", caribou.url()), prefix]);
     command
 }
@@ -44,10 +49,8 @@ fn check(told: &Value, version: &str, prefix: &str) {
     assert_eq!(told["echo"], "Echo: moss", "{told}");
     assert!(told["tools"].as_array().unwrap().contains(&json!(format!("{prefix}echo"))), "{told}");
     assert_eq!(told["progress"].as_array().unwrap().len(), 2, "{told}");
-    if prefix.is_empty() {
-        assert!(told["prompts"].as_array().unwrap().contains(&json!("simple-prompt")), "{told}");
-        assert_eq!(told["read"][1], true, "{told}");
-    }
+    assert!(told["prompts"].as_array().unwrap().contains(&json!(format!("{prefix}simple-prompt"))), "{told}");
+    assert_eq!(told["read"][1], true, "what is listed is read back by the same URI: {told}");
 }
 
 #[tokio::test]
@@ -60,11 +63,40 @@ async fn the_python_sdk_lists_and_calls_in_both_eras() {
 }
 
 #[tokio::test]
+async fn the_python_sdk_does_the_same_with_a_process_that_it_starts() {
+    let caribou = with_everything().await;
+    let program = binary("caribou-under-test");
+    for (mode, version) in [("legacy", "2025-11-25"), ("auto", "2026-07-28")] {
+        for (path, prefix) in [("", "everything_"), ("/mcp/everything", "")] {
+            let server = format!("{}{path}", caribou.url());
+            let front = json!({ "command": program, "args": ["stdio"], "env": { "CARIBOU_SERVER": server } });
+            check(&told(&caribou, python_at(&front.to_string(), mode, prefix)).await, version, prefix);
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_typescript_sdk_lists_and_calls_in_a_session_and_ends_it() {
     let caribou = with_everything().await;
     for (path, prefix) in [("/mcp", "everything_"), ("/mcp/everything", "")] {
-        let told = told(&caribou, typescript(&caribou, path, prefix)).await;
+        let told = told(&caribou, typescript(&caribou, include_str!("client.mjs"), path, prefix)).await;
         check(&told, "2025-11-25", prefix);
         assert_eq!(told["session"], "string", "{told}");
+    }
+}
+
+#[tokio::test]
+async fn the_typescript_sdk_calls_a_tool_as_a_task_and_answers_what_it_asks() {
+    // mcp.md §9.1: a task of another server, followed here, and seen by a client that others wrote.
+    let settings = "mcp_tasks: {poll_interval_seconds: 1, input_required_poll_interval_seconds: 5}\n";
+    let caribou = Setup::new().settings(settings).server("everything", third_party::everything()).start().await;
+    assert!(!caribou.tool_names().await.is_empty(), "{}", caribou.log());
+    for (path, prefix) in [("/mcp", "everything_"), ("/mcp/everything", "")] {
+        let told = told(&caribou, typescript(&caribou, include_str!("client_tasks.mjs"), path, prefix)).await;
+        assert_eq!((&told["support"], &told["after"]), (&"required".into(), &"completed".into()), "{told}");
+        assert_eq!(told["asked"].as_array().map(Vec::len), Some(1), "{told}");
+        assert!(told["text"].as_str().unwrap().contains("**Clarification**: snake"), "{told}");
+        assert_eq!(told["listed"][0], told["task"], "{told}");
+        assert_eq!(told["seen"][0], "working", "{told}");
     }
 }

@@ -3,15 +3,24 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { createInterface } from "node:readline";
 
+import { SERVES_LEGACY, SERVES_MODERN, answered, begin, methods as ofTasks, missing, sendBy, takes } from "./tasks.mjs";
+
 const META = "io.modelcontextprotocol/";
 const PIXEL =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const SOUND = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
 const INFO = { name: "conformance-fixture", version: "1" };
-const SERVES = { tools: { listChanged: true }, prompts: {}, resources: {}, completions: {}, logging: {} };
+const SERVES = {
+    tools: { listChanged: true },
+    prompts: { listChanged: true },
+    resources: { subscribe: true, listChanged: true },
+    completions: {},
+    logging: {},
+};
 const KEY = randomBytes(32);
 
 const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+sendBy(send);
 const text = (text) => ({ content: [{ type: "text", text }] });
 const said = (text) => ({ messages: [{ role: "user", content: { type: "text", text } }] });
 const image = { type: "image", data: PIXEL, mimeType: "image/png" };
@@ -121,11 +130,8 @@ const tools = {
         }
         return text("done");
     },
-    test_trigger_tool_change: () => {
-        send({ method: "notifications/tools/list_changed" });
-        return text("told");
-    },
-    test_trigger_prompt_change: () => text("nobody listens"),
+    test_trigger_tool_change: (request) => changed(request, "tools"),
+    test_trigger_prompt_change: (request) => changed(request, "prompts"),
     test_missing_capability: (request) =>
         request.answers?.llm_answer ? text("answered") : ask(request, { llm_answer: sample("Reply: pong") }),
     test_sampling: (request) => {
@@ -191,6 +197,39 @@ const tools = {
         if (request.capabilities?.roots) asked.client_roots = roots;
         return Object.keys(asked).length ? ask(request, asked) : text("nobody can be asked");
     },
+    greet: ({ given }) => text(`Hello, ${given.name}!`),
+    slow_compute: (request) => {
+        const { seconds = 0, label } = request.given;
+        const result = text(`computed ${label}`);
+        return takes(request) ? begin(request, { seconds, end: () => ({ result }) }) : result;
+    },
+    failing_job: (request) => {
+        if (!takes(request)) throw missing(request);
+        return begin(request, { seconds: 1, end: () => ({ result: { ...text("it fails"), isError: true } }) });
+    },
+    protocol_error_job: (request) => {
+        const error = { code: -32603, message: "it broke" };
+        if (!takes(request)) throw refuse(error.code, error.message);
+        return begin(request, { end: () => ({ error }) });
+    },
+    confirm_delete: (request) => {
+        if (!takes(request)) return text("nobody confirms");
+        const asks = { confirm: form(`Delete ${request.given.filename}?`, { confirm: { type: "boolean" } }) };
+        return begin(request, { asks, end: ({ confirm }) => ({ result: text(told(confirm)) }) });
+    },
+    multi_input: (request) => {
+        if (!takes(request)) return text("nobody is asked");
+        const asks = { first: form("The first?", { name: word }), second: form("The second?", { name: word }) };
+        return begin(request, { asks, end: ({ first, second }) => ({ result: text(`${told(first)} ${told(second)}`) }) });
+    },
+    test_tool_with_task: (request) => {
+        const name = accepted(request, "user_name")?.name;
+        if (typeof name !== "string") {
+            return ask(request, { user_name: form("What is your name?", { name: word }) }, { tool: "with_task" });
+        }
+        if (!takes(request)) throw missing(request);
+        return begin(request, { end: () => ({ result: text(`Hello, ${name}!`) }) });
+    },
 };
 const confirm = (request, tool) => {
     const asked = form("Please confirm", { ok: { type: "boolean" } });
@@ -224,11 +263,39 @@ const CHOICES = {
 
 const MIRRORED = { type: "object", properties: { region: { ...word, "x-mcp-header": "Region" } } };
 const schemas = { json_schema_2020_12_tool: SCHEMA, test_x_mcp_header: MIRRORED };
-const listed = Object.keys(tools).map((name) => ({
-    name,
-    description: `the suite's ${name}`,
-    inputSchema: schemas[name] ?? { type: "object" },
-}));
+const support = {
+    slow_compute: "optional",
+    failing_job: "required",
+    protocol_error_job: "optional",
+    confirm_delete: "optional",
+    multi_input: "optional",
+};
+const listed = (isModern) =>
+    Object.keys(tools).map((name) => ({
+        name,
+        description: `the suite's ${name}`,
+        inputSchema: schemas[name] ?? { type: "object" },
+        ...(!isModern && support[name] && { execution: { taskSupport: support[name] } }),
+    }));
+
+// Who listens in the modern era: what each was granted, by the id of its request.
+const listening = new Map();
+const tell = (id, method, params = {}) =>
+    send({ method, params: { ...params, _meta: { [`${META}subscriptionId`]: id } } });
+const listen = ({ id, params }) => {
+    const granted = params.notifications ?? {};
+    listening.set(id, granted);
+    tell(id, "notifications/subscriptions/acknowledged", { notifications: granted });
+};
+const changed = (request, kind) => {
+    const method = `notifications/${kind}/list_changed`;
+    if (!request.isModern) send({ method });
+    for (const [id, granted] of listening) {
+        if (granted[`${kind}ListChanged`]) tell(id, method);
+    }
+    return text("told");
+};
+
 
 const argument = (name) => ({ name, description: `the argument ${name}`, required: true });
 const prompts = {
@@ -273,11 +340,15 @@ const read = (uri, isModern) => {
 };
 
 const methods = {
-    initialize: ({ params }) => ({ protocolVersion: params.protocolVersion, capabilities: SERVES, serverInfo: INFO }),
-    "server/discover": () => ({ supportedVersions: ["2026-07-28"], capabilities: SERVES }),
+    ...ofTasks,
+    initialize: ({ params }) => {
+        const capabilities = { ...SERVES, ...SERVES_LEGACY };
+        return { protocolVersion: params.protocolVersion, capabilities, serverInfo: INFO };
+    },
+    "server/discover": () => ({ supportedVersions: ["2026-07-28"], capabilities: { ...SERVES, ...SERVES_MODERN } }),
     ping: () => ({}),
     "logging/setLevel": () => ({}),
-    "tools/list": () => ({ tools: listed }),
+    "tools/list": ({ isModern }) => ({ tools: listed(isModern) }),
     "tools/call": (request) => {
         const tool = tools[request.params.name];
         if (!tool) throw refuse(-32602, "no such tool");
@@ -301,28 +372,58 @@ const methods = {
         return { resourceTemplates: [template] };
     },
     "resources/read": ({ params, isModern }) => read(params.uri, isModern),
+    "resources/subscribe": () => ({}),
+    "resources/unsubscribe": () => ({}),
     "completion/complete": () => ({ completion: { values: ["paris", "park"], total: 2, hasMore: false } }),
 };
 
-createInterface({ input: process.stdin }).on("line", (line) => {
-    const { id, method, params = {} } = JSON.parse(line);
+// In the legacy era we ask by requests of our own, and go on with the answers.
+let declared = {};
+let asked = 0;
+const waiting = new Map();
+const askClient = ({ method, params }) =>
+    new Promise((resolve, reject) => {
+        const id = `question-${++asked}`;
+        waiting.set(id, ({ result, error }) => (error ? reject(refuse(-32603, error.message)) : resolve(result)));
+        send({ id, method, params });
+    });
+const resulting = async (method, request) => {
+    const result = methods[method](request);
+    if (request.isModern || result.resultType !== "input_required") return result;
+    const questions = Object.entries(result.inputRequests);
+    const answers = await Promise.all(questions.map(async ([key, question]) => [key, await askClient(question)]));
+    return resulting(method, { ...request, answers: Object.fromEntries(answers), state: opened(result.requestState) });
+};
+
+createInterface({ input: process.stdin }).on("line", async (line) => {
+    const message = JSON.parse(line);
+    const { id, method, params = {}, ...rest } = message;
+    if (method === undefined) {
+        const asker = waiting.get(id);
+        waiting.delete(id);
+        return asker ? asker(rest) : answered(message);
+    }
+    if (method === "notifications/cancelled") listening.delete(params.requestId);
     if (id === undefined) return;
+    if (method === "subscriptions/listen") return listen({ id, params });
     const meta = params._meta ?? {};
     const isModern = `${META}protocolVersion` in meta;
     const isAsked = !isModern || `${META}logLevel` in meta;
+    if (method === "initialize") declared = params.capabilities;
     try {
-        if (!methods[method] || (isModern && method === "initialize")) throw refuse(-32601, "no such method");
+        const isGone = isModern && /^(initialize|ping|logging.*|resources.*subscribe)$/.test(method);
+        if (!methods[method] || isGone) throw refuse(-32601, "no such method");
         const request = {
             params,
             meta,
             isModern,
             given: params.arguments ?? {},
-            capabilities: meta[`${META}clientCapabilities`],
+            capabilities: isModern ? meta[`${META}clientCapabilities`] : declared,
             answers: params.inputResponses,
             state: opened(params.requestState),
             log: (data) => isAsked && send({ method: "notifications/message", params: { level: "info", data } }),
         };
-        const result = methods[method](request);
+        const result = await resulting(method, request);
         const said = { [`${META}serverInfo`]: INFO };
         const hints = { resultType: "complete", ttlMs: 0, cacheScope: "private" };
         send({ id, result: isModern ? { ...hints, ...result, _meta: said } : result });

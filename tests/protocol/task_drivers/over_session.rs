@@ -38,6 +38,7 @@ impl OverSession {
             timeout: Some(START),
             abandoned: Box::pin(std::future::pending()),
             watch_lists: false,
+            resume: None,
             credentials: Credentials::default(),
             events: Arc::new(|_| {}),
         };

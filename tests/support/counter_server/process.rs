@@ -32,7 +32,7 @@ pub fn serve() -> ExitCode {
     become_daemon_if_told();
     let diary = Diary::of_this_process();
     let life = format!("{}-{}", std::process::id(), boot_clock_ns());
-    let counter = Arc::new(Counter { life, diary, count: Mutex::default() });
+    let counter = Arc::new(Counter { life, diary, count: Mutex::default(), asked: Mutex::default() });
     let (_held, met) = counter.diary.hold_session();
     counter.note("start", &json!({ "met": met }));
     let beating = Arc::clone(&counter);
@@ -71,6 +71,14 @@ struct Counter {
     life: String,
     diary: Diary,
     count: Mutex<u64>,
+    /// The calls whose callers were asked, by the name of the question.
+    asked: Mutex<BTreeMap<String, Asked>>,
+}
+
+/// A call that counts once its caller says so.
+struct Asked {
+    id: Value,
+    arguments: Value,
 }
 
 impl Counter {
@@ -79,11 +87,16 @@ impl Counter {
     }
 
     fn hear(self: &Arc<Self>, message: &BTreeMap<String, Value>) {
-        let (Some(method), Some(id)) = (message.get("method").and_then(Value::as_str), message.get("id")) else {
-            return;
-        };
         let null = Value::Null;
         let params = message.get("params").unwrap_or(&null);
+        let (Some(method), Some(id)) = (message.get("method").and_then(Value::as_str), message.get("id")) else {
+            if let Some(question) = message.get("id") {
+                self.hear_answer(question, message.get("result").unwrap_or(&null));
+            } else if message.get("method").is_some_and(|method| method == "notifications/cancelled") {
+                self.asked().retain(|_, asked| asked.id != params["requestId"]);
+            }
+            return;
+        };
         match method {
             "initialize" => answer(
                 id,
@@ -97,10 +110,12 @@ impl Counter {
                 id,
                 &json!({ "tools": [
                 { "name": "count", "inputSchema": { "type": "object" } },
+                { "name": "ask", "inputSchema": { "type": "object" } },
                 { "name": "die", "inputSchema": { "type": "object" } },
             ] }),
             ),
             "tools/call" if params["name"] == "count" => self.count(id.clone(), &params["arguments"]),
+            "tools/call" if params["name"] == "ask" => self.ask(id.clone(), params["arguments"].clone()),
             "tools/call" if params["name"] == "die" => std::process::exit(DIED),
             _ => {
                 say(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32601, "message": "method not found" } }))
@@ -110,8 +125,40 @@ impl Counter {
 
     /// Counts once, at once or after the time that is asked for.
     fn count(self: &Arc<Self>, id: Value, arguments: &Value) {
+        self.note("call", &json!({ "call": arguments["call_id"].as_str().unwrap_or_default() }));
+        self.finish(id, arguments);
+    }
+
+    /// Asks the caller of a call whether to count.
+    fn ask(self: &Arc<Self>, id: Value, arguments: Value) {
+        self.note("call", &json!({ "call": arguments["call_id"].as_str().unwrap_or_default() }));
+        let question = format!("may-{id}");
+        self.asked().insert(question.clone(), Asked { id, arguments });
+        let schema = json!({ "type": "object", "properties": { "sure": { "type": "boolean" } } });
+        let params = json!({ "message": "Count?", "requestedSchema": schema });
+        say(&json!({ "jsonrpc": "2.0", "id": question, "method": "elicitation/create", "params": params }));
+    }
+
+    fn hear_answer(self: &Arc<Self>, question: &Value, result: &Value) {
+        let asked = question.as_str().and_then(|question| self.asked().remove(question));
+        let Some(Asked { id, arguments }) = asked else { return };
+        if result["action"] != "accept" {
+            let text = json!({ "type": "text", "text": format!("not counted: {}", result["action"]) });
+            return answer(&id, &json!({ "content": [text] }));
+        }
+        if let Some(path) = arguments["touch"].as_str() {
+            let _ = std::fs::write(path, "");
+        }
+        self.finish(id, &arguments);
+    }
+
+    fn asked(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Asked>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts once and answers.
+    fn finish(self: &Arc<Self>, id: Value, arguments: &Value) {
         let call = arguments["call_id"].as_str().unwrap_or_default().to_owned();
-        self.note("call", &json!({ "call": call }));
         let own = Arc::clone(self);
         let finish = move || {
             let mut count = own.count.lock().unwrap_or_else(PoisonError::into_inner);

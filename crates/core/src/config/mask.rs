@@ -83,18 +83,29 @@ pub(super) fn masker(server: &Fields<'_>) -> Masker {
 /// Arguments that come from the environment, and those that follow a name of a secret: as the next argument, or behind
 /// `=` or `:` in the same one, as in `--api-key KEY`, `--token=KEY` and `--header "Authorization: Bearer KEY"`.
 fn push_arguments(secrets: &mut Vec<String>, server: &Fields<'_>) {
-    let mut follows_name = false;
-    for arg in server.get("args").and_then(|field| field.as_list()).into_iter().flatten() {
-        let Some(text) = arg.as_text() else { continue };
-        if text.from_env || follows_name {
-            push_header_value(secrets, &text.value);
-        }
-        let parts = text.value.split_once(['=', ':']);
-        if let Some((_, value)) = parts.filter(|(name, _)| is_secret_shaped(name)) {
-            push_header_value(secrets, value);
-        }
-        follows_name = parts.is_none() && text.value.starts_with('-') && is_secret_shaped(&text.value);
+    let args =
+        || server.get("args").and_then(|field| field.as_list()).into_iter().flatten().filter_map(|arg| arg.as_text());
+    for text in args().filter(|text| text.from_env) {
+        push_header_value(secrets, &text.value);
     }
+    for value in arguments_behind_secret_names(args().map(|text| text.value.as_str())) {
+        push_header_value(secrets, &value);
+    }
+}
+
+/// The arguments, or parts of them, that a secret-shaped name stands before.
+pub(super) fn arguments_behind_secret_names<'a>(args: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut follows_name = false;
+    for arg in args {
+        let parts = arg.split_once(['=', ':']);
+        if follows_name {
+            found.push(arg.to_owned());
+        }
+        found.extend(parts.filter(|(name, _)| is_secret_shaped(name)).map(|(_, value)| value.trim().to_owned()));
+        follows_name = parts.is_none() && arg.starts_with('-') && is_secret_shaped(arg);
+    }
+    found
 }
 
 /// A header value, and the credential in it when a scheme such as `Bearer` stands before it: servers print either.

@@ -58,6 +58,7 @@ mod toolset;
 mod view;
 mod web_address;
 mod write;
+mod written;
 
 #[cfg(test)]
 mod field_faults;
@@ -82,3 +83,4 @@ pub use server::{
 };
 pub use servers_by_name::ServersByName;
 pub use view::view;
+pub use written::holds_secrets;

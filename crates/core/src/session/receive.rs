@@ -49,6 +49,20 @@ pub enum NotTaken {
     WrongBoot,
 }
 
+impl NotTaken {
+    /// Its name as a label of metrics.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::TooManyHops => "too_many_hops",
+            Self::NotOwner => "not_owner",
+            Self::WrongEpoch => "wrong_epoch",
+            Self::Fenced => "fenced",
+            Self::Draining => "draining",
+            Self::WrongBoot => "wrong_boot",
+        }
+    }
+}
+
 /// Decides. The epoch at which the call is made; `None` = the session is claimed first.
 ///
 /// # Errors

@@ -7,6 +7,7 @@
 pub mod agent_tools;
 mod breaker;
 pub mod cancel;
+pub mod client_view;
 pub mod event;
 pub mod exposure;
 mod form;

@@ -76,6 +76,53 @@ pub fn announces(capabilities: Option<&RawValue>) -> bool {
     extensions.and_then(Members::of).is_some_and(|extensions| extensions.get(TASKS_EXTENSION).is_some())
 }
 
+/// What the caller of a tool says of tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wish {
+    /// Nothing: it learns of a task from the answer, whoever decided that there is one.
+    #[default]
+    Unsaid,
+    /// It asks for one.
+    Asked,
+    /// It takes one wherever there may be one: a client of the modern era that declares the extension (mcp.md §14.5).
+    Taken,
+    /// It would rather have the result: a task only where there is no other call.
+    Spared,
+    /// It can take none: a client of the modern era that does not declare the extension.
+    Refused,
+}
+
+impl From<bool> for Wish {
+    /// Of callers that ask for a task or say nothing.
+    fn from(is_asked: bool) -> Self {
+        if is_asked { Self::Asked } else { Self::Unsaid }
+    }
+}
+
+/// What a tool is to clients of revision 2025-11-25, by their words (mcp.md §9.1, tool level).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Support {
+    /// A call of it is never a task.
+    #[default]
+    Forbidden,
+    /// It may be.
+    Optional,
+    /// It must be.
+    Required,
+}
+
+impl Support {
+    /// Of a tool that offers this. The submitting tool of a toolset is also called plainly: then its answer names the
+    /// task.
+    pub fn of(offer: Option<Offer>, is_native: bool) -> Self {
+        match offer {
+            None | Some(Offer::ServerDecides { is_announced: false }) => Self::Forbidden,
+            Some(Offer::Always) if is_native => Self::Required,
+            Some(_) => Self::Optional,
+        }
+    }
+}
+
 /// How a tool is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -102,33 +149,40 @@ pub enum NoWay {
          database (database.backend: sqlite or postgres), then restart"
     )]
     NotFollowed,
+    /// The caller can take no task, and the tool takes no other call.
+    #[error("is called as a task only: declare the extension `io.modelcontextprotocol/tasks` with the call")]
+    NotTaken,
 }
 
 impl NoWay {
     /// The word a caller branches on.
     pub fn code(self) -> Code {
         match self {
-            Self::NoTask => Code::Invalid,
+            Self::NoTask | Self::NotTaken => Code::Invalid,
             Self::NotFollowed => Code::Unavailable,
         }
     }
 }
 
-/// How a tool that offers this is called. `is_wanted`: the caller asks for a task; `is_followed`: tasks are followed to
-/// their ends here.
+/// How a tool that offers this is called. `is_followed`: tasks are followed to their ends here.
 ///
 /// # Errors
 /// It cannot be called like that.
-pub fn way(offer: Option<Offer>, is_wanted: bool, is_followed: bool) -> Result<Way, NoWay> {
-    match offer {
+pub fn way(offer: Option<Offer>, wish: Wish, is_followed: bool) -> Result<Way, NoWay> {
+    match (offer, wish) {
         // A server that does not announce its tasks hardly has any: whoever asks for one is told, and no call is made.
-        None | Some(Offer::ServerDecides { is_announced: false }) if is_wanted => Err(NoWay::NoTask),
-        None => Ok(Way::Call),
-        Some(Offer::Always) if is_followed => Ok(Way::Task),
-        Some(Offer::IfAsked) if is_wanted && is_followed => Ok(Way::Task),
-        Some(Offer::ServerDecides { .. }) if is_followed => Ok(Way::CallOrTask),
-        Some(Offer::IfAsked | Offer::ServerDecides { .. }) if !is_wanted => Ok(Way::Call),
-        Some(_) => Err(NoWay::NotFollowed),
+        (None | Some(Offer::ServerDecides { is_announced: false }), Wish::Asked) => Err(NoWay::NoTask),
+        (None, _) => Ok(Way::Call),
+        (Some(Offer::Always), _) if !is_followed => Err(NoWay::NotFollowed),
+        (Some(Offer::Always), Wish::Refused) => Err(NoWay::NotTaken),
+        (Some(Offer::Always), _) => Ok(Way::Task),
+        // What a client cannot take is not offered in its name either.
+        (Some(_), Wish::Spared | Wish::Refused) => Ok(Way::Call),
+        (Some(_), Wish::Asked) if !is_followed => Err(NoWay::NotFollowed),
+        (Some(_), _) if !is_followed => Ok(Way::Call),
+        (Some(Offer::IfAsked), Wish::Asked | Wish::Taken) => Ok(Way::Task),
+        (Some(Offer::IfAsked), Wish::Unsaid) => Ok(Way::Call),
+        (Some(Offer::ServerDecides { .. }), _) => Ok(Way::CallOrTask),
     }
 }
 
@@ -180,33 +234,73 @@ mod tests {
         }
     }
 
+    const DECIDES: Option<Offer> = Some(Offer::ServerDecides { is_announced: true });
+    const SILENT: Option<Offer> = Some(Offer::ServerDecides { is_announced: false });
+
     #[test]
     fn a_task_is_asked_for_and_offered_only_where_it_is_followed() {
         // Contract 6.11, wrapper without an installed runtime.
-        let decides = Some(Offer::ServerDecides { is_announced: true });
-        let silent = Some(Offer::ServerDecides { is_announced: false });
-        for (offer, is_wanted, is_followed, expected) in [
-            (None, false, true, Ok(Way::Call)),
-            (None, true, true, Err(NoWay::NoTask)),
-            (None, true, false, Err(NoWay::NoTask)),
-            (Some(Offer::Always), false, true, Ok(Way::Task)),
-            (Some(Offer::Always), true, true, Ok(Way::Task)),
-            (Some(Offer::Always), false, false, Err(NoWay::NotFollowed)),
-            (Some(Offer::IfAsked), false, true, Ok(Way::Call)),
-            (Some(Offer::IfAsked), true, true, Ok(Way::Task)),
-            (Some(Offer::IfAsked), true, false, Err(NoWay::NotFollowed)),
-            (Some(Offer::IfAsked), false, false, Ok(Way::Call)),
-            (decides, false, true, Ok(Way::CallOrTask)),
-            (decides, true, true, Ok(Way::CallOrTask)),
-            (decides, false, false, Ok(Way::Call)),
-            (decides, true, false, Err(NoWay::NotFollowed)),
-            (silent, false, true, Ok(Way::CallOrTask)),
-            (silent, false, false, Ok(Way::Call)),
-            (silent, true, true, Err(NoWay::NoTask)),
-            (silent, true, false, Err(NoWay::NoTask)),
+        let (unsaid, asked) = (Wish::from(false), Wish::from(true));
+        for (offer, wish, is_followed, expected) in [
+            (None, unsaid, true, Ok(Way::Call)),
+            (None, asked, true, Err(NoWay::NoTask)),
+            (None, asked, false, Err(NoWay::NoTask)),
+            (Some(Offer::Always), unsaid, true, Ok(Way::Task)),
+            (Some(Offer::Always), asked, true, Ok(Way::Task)),
+            (Some(Offer::Always), unsaid, false, Err(NoWay::NotFollowed)),
+            (Some(Offer::IfAsked), unsaid, true, Ok(Way::Call)),
+            (Some(Offer::IfAsked), asked, true, Ok(Way::Task)),
+            (Some(Offer::IfAsked), asked, false, Err(NoWay::NotFollowed)),
+            (Some(Offer::IfAsked), unsaid, false, Ok(Way::Call)),
+            (DECIDES, unsaid, true, Ok(Way::CallOrTask)),
+            (DECIDES, asked, true, Ok(Way::CallOrTask)),
+            (DECIDES, unsaid, false, Ok(Way::Call)),
+            (DECIDES, asked, false, Err(NoWay::NotFollowed)),
+            (SILENT, unsaid, true, Ok(Way::CallOrTask)),
+            (SILENT, unsaid, false, Ok(Way::Call)),
+            (SILENT, asked, true, Err(NoWay::NoTask)),
+            (SILENT, asked, false, Err(NoWay::NoTask)),
         ] {
-            assert_eq!(way(offer, is_wanted, is_followed), expected, "{offer:?} {is_wanted} {is_followed}");
+            assert_eq!(way(offer, wish, is_followed), expected, "{offer:?} {wish:?} {is_followed}");
         }
-        assert_eq!((NoWay::NoTask.code(), NoWay::NotFollowed.code()), (Code::Invalid, Code::Unavailable));
+        let codes = [NoWay::NoTask, NoWay::NotFollowed, NoWay::NotTaken].map(NoWay::code);
+        assert_eq!(codes, [Code::Invalid, Code::Unavailable, Code::Invalid]);
+    }
+
+    #[test]
+    fn a_client_that_takes_tasks_is_given_them_and_one_that_cannot_is_not() {
+        // mcp.md §14.5.
+        for (offer, wish, is_followed, expected) in [
+            (None, Wish::Taken, true, Ok(Way::Call)),
+            (Some(Offer::Always), Wish::Taken, true, Ok(Way::Task)),
+            (Some(Offer::IfAsked), Wish::Taken, true, Ok(Way::Task)),
+            (Some(Offer::IfAsked), Wish::Taken, false, Ok(Way::Call)),
+            (DECIDES, Wish::Taken, true, Ok(Way::CallOrTask)),
+            (SILENT, Wish::Taken, true, Ok(Way::CallOrTask)),
+            (SILENT, Wish::Taken, false, Ok(Way::Call)),
+            (None, Wish::Spared, true, Ok(Way::Call)),
+            (Some(Offer::Always), Wish::Spared, true, Ok(Way::Task)),
+            (Some(Offer::IfAsked), Wish::Spared, true, Ok(Way::Call)),
+            (DECIDES, Wish::Spared, true, Ok(Way::Call)),
+            (None, Wish::Refused, true, Ok(Way::Call)),
+            (Some(Offer::Always), Wish::Refused, true, Err(NoWay::NotTaken)),
+            (Some(Offer::Always), Wish::Refused, false, Err(NoWay::NotFollowed)),
+            (Some(Offer::IfAsked), Wish::Refused, true, Ok(Way::Call)),
+            (DECIDES, Wish::Refused, true, Ok(Way::Call)),
+            (SILENT, Wish::Refused, true, Ok(Way::Call)),
+        ] {
+            assert_eq!(way(offer, wish, is_followed), expected, "{offer:?} {wish:?} {is_followed}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_ready_to_be_a_task_says_so_to_clients() {
+        // mcp.md §14.5, L with tasks.
+        assert_eq!(Support::of(None, true), Support::Forbidden);
+        assert_eq!(Support::of(SILENT, true), Support::Forbidden);
+        assert_eq!(Support::of(DECIDES, true), Support::Optional);
+        assert_eq!(Support::of(Some(Offer::IfAsked), true), Support::Optional);
+        assert_eq!(Support::of(Some(Offer::Always), true), Support::Required);
+        assert_eq!(Support::of(Some(Offer::Always), false), Support::Optional);
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn into_call(
         secrets: RequestSecrets(secrets),
         run_id: request.run_id.map(Arc::from),
         tool_call_id: request.tool_call_id.map(Arc::from),
-        task: request.task,
+        task: request.task.into(),
         timeout: [timeout, deadline].into_iter().flatten().min(),
         progress: None,
         shape: Shape::Raw,

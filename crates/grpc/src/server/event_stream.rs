@@ -16,6 +16,7 @@ use futures::{FutureExt, Stream, future, stream};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
+use tracing::{Instrument as _, Span};
 
 use crate::{convert, status};
 
@@ -29,7 +30,9 @@ pub(super) fn run(runtime: Runtime, mut call: CallTool) -> Events {
         // A full queue drops the report: progress is a courtesy, and the session must not wait for a slow caller.
         let _ = reports.try_send(report);
     }));
-    let mut last = Box::pin(future::maybe_done(last_event(runtime, call)));
+    // The stream is read after the request has been answered.
+    let span = Span::current();
+    let mut last = Box::pin(future::maybe_done(last_event(runtime, call).instrument(span)));
     let mut ended = false;
     Box::pin(stream::poll_fn(move |context| {
         if ended {
@@ -49,7 +52,7 @@ pub(super) fn run(runtime: Runtime, mut call: CallTool) -> Events {
 
 async fn last_event(runtime: Runtime, call: CallTool) -> Result<v1::CallToolEvent, Status> {
     let id = call.request_id.clone();
-    let task = AbortOnDropHandle::new(tokio::spawn(async move { runtime.call_tool(call).await }));
+    let task = AbortOnDropHandle::new(tokio::spawn(async move { runtime.call_tool(call).await }.in_current_span()));
     match task.await {
         Ok(Ok(called)) => Ok(v1::CallToolEvent { event: Some(Event::Result(convert::called(&called, &id))) }),
         Ok(Err(error)) => Err(status::of(error)),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use caribou_core::config::Secret;
 use caribou_core::ids::{Epoch, Scope};
 use caribou_ports::mcp::{CallError, Progress, RawRequest};
-use caribou_ports::peers::{Nudge, Peers as _};
+use caribou_ports::peers::{Change, ClientSays, ClientWord, Nudge, Peers as _};
 use serde_json::value::RawValue;
 
 use super::stand::{Replica, SOON, call, client, member, open, peer, wanted};
@@ -82,6 +82,18 @@ async fn progress_comes_in_order_before_the_result() {
 }
 
 #[tokio::test]
+async fn what_a_client_says_is_passed_on_to_the_life_that_is_meant() {
+    let replica = Replica::plain("b").await;
+    let client = client(member());
+    let says = ClientSays::Cancels("\"r-1\"".to_owned());
+    let word = ClientWord { session: "s".to_owned(), says };
+    assert!(client.tell(peer("b", replica.address), word.clone()).await.unwrap());
+    assert_eq!(*replica.owner.words.lock().unwrap(), [format!("{word:?}")]);
+    assert!(client.tell(peer("c", replica.address), word).await.is_err(), "another life");
+    assert_eq!(replica.owner.words.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn sessions_are_closed_and_hints_are_given() {
     let replica = Replica::plain("b").await;
     let client = client(member());
@@ -92,10 +104,13 @@ async fn sessions_are_closed_and_hints_are_given() {
     assert_eq!(*replica.owner.opened.lock().unwrap(), ["closed ann:default all", "closed : s"]);
 
     let mut nudges = replica.owner.nudges.subscribe();
-    for (heard, about) in [Nudge::Generations, Nudge::Work, Nudge::Chains].into_iter().enumerate() {
-        client.nudge(peer("b", replica.address), about);
+    let changes = [Change::Tools("s".into()), Change::Prompts("s".into()), Change::Resources("s".into())];
+    let told = changes.into_iter().chain([Change::Client("c1".to_owned())]).map(Nudge::Told);
+    let all = [Nudge::Generations, Nudge::Work, Nudge::Chains].into_iter().chain(told);
+    for (heard, about) in all.enumerate() {
+        client.nudge(peer("b", replica.address), about.clone());
         let arrived = nudges.wait_for(|nudges| nudges.len() > heard);
-        let last = tokio::time::timeout(SOON, arrived).await.unwrap().unwrap().last().copied();
+        let last = tokio::time::timeout(SOON, arrived).await.unwrap().unwrap().last().cloned();
         assert_eq!(last, Some(about));
     }
 }

@@ -11,7 +11,7 @@ use caribou_core::session::{NotTaken, Received, receive};
 use caribou_grpc::{Happened, Owner, Running};
 use caribou_ports::BoxFuture;
 use caribou_ports::mcp::{CallError, Progress, SessionFacts, TaskQuestion, ToolCall, ToolListing};
-use caribou_ports::peers::{Exchange, Nudge, PeerAnswer, PeerError, PeerRequest, Wanted};
+use caribou_ports::peers::{ClientWord, Exchange, Nudge, PeerAnswer, PeerError, PeerRequest, Wanted};
 use caribou_runtime::{ExchangeRefused, OpenedForPeer};
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc, watch};
@@ -33,6 +33,7 @@ pub(crate) struct FakeOwner {
     pub(crate) cancelled: watch::Sender<usize>,
     /// Hints that came.
     pub(crate) nudges: watch::Sender<Vec<Nudge>>,
+    pub(crate) words: Mutex<Vec<String>>,
     /// Sessions that were opened, with the values of the headers they were opened with.
     pub(crate) opened: Mutex<Vec<String>>,
     /// Whether calls are refused as busy.
@@ -60,6 +61,7 @@ impl FakeOwner {
             joined: watch::Sender::new(0),
             cancelled: watch::Sender::new(0),
             nudges: watch::Sender::default(),
+            words: Mutex::default(),
             opened: Mutex::default(),
             is_full: Mutex::default(),
             calls: Mutex::default(),
@@ -152,6 +154,14 @@ impl Owner for Served {
             self.0.opened.lock().unwrap().push(format!("closed {scope} {}", server.unwrap_or_else(|| "all".into())));
             Ok(2)
         })
+    }
+
+    fn hear(&self, to: &BootId, word: ClientWord) -> Result<bool, PeerError> {
+        if *to != self.0.boot {
+            return Err(NotTaken::WrongBoot.into());
+        }
+        self.0.words.lock().unwrap().push(format!("{word:?}"));
+        Ok(true)
     }
 
     fn nudged(&self, about: Nudge) {

@@ -1,5 +1,6 @@
 //! `server/discover`: which revisions are served without a session, and what there is.
 
+use caribou_core::task::native::TASKS_EXTENSION;
 use serde_json::json;
 
 use super::offers;
@@ -9,5 +10,9 @@ use crate::work::Work;
 
 pub(super) async fn run(work: &Work) -> Result<String, Fault> {
     let offers = offers(&work.endpoint, &work.client.scope, &work.client.asked.place).await?;
-    Ok(json!({ "supportedVersions": STATELESS, "capabilities": offers.capabilities() }).to_string())
+    let mut capabilities = offers.capabilities();
+    if work.endpoint.runtime.follows_tasks() {
+        capabilities["extensions"] = json!({ TASKS_EXTENSION: {} });
+    }
+    Ok(json!({ "supportedVersions": STATELESS, "capabilities": capabilities }).to_string())
 }

@@ -2,11 +2,15 @@
 
 mod call_tool;
 mod discover;
+mod list_merged;
 mod list_tools;
 mod offers;
 mod pass;
 mod run;
 mod set_level;
+mod subscribe;
+mod target;
+mod tasks;
 
 pub(crate) use offers::offers;
 pub(crate) use run::run;

@@ -3,7 +3,7 @@
 
 use caribou_core::era::Era;
 
-use super::{call_tool, discover, list_tools, pass, set_level};
+use super::{call_tool, discover, list_tools, pass, set_level, subscribe, tasks};
 use crate::fault::Fault;
 use crate::notices::Notices;
 use crate::work::Work;
@@ -17,6 +17,9 @@ pub(crate) async fn run(work: &mut Work, notices: &Notices) -> Result<String, Fa
         ("server/discover", Era::Modern) => discover::run(work).await,
         ("ping", Era::Legacy) => Ok("{}".to_owned()),
         ("logging/setLevel", Era::Legacy) => set_level::run(work).await,
+        (method, era) if tasks::is_one(method, era) => tasks::run(work, notices).await,
+        ("resources/subscribe", Era::Legacy) => subscribe::run(work, true).await,
+        ("resources/unsubscribe", Era::Legacy) => subscribe::run(work, false).await,
         _ => pass::run(work, notices).await,
     }
 }

@@ -21,9 +21,6 @@ use crate::wire::versions;
 /// The method that asks a modern server what it is.
 pub(crate) const DISCOVER: &str = "server/discover";
 
-/// The method that asks a modern server to tell of changes.
-pub(crate) const LISTEN: &str = "subscriptions/listen";
-
 /// The `_meta` fields of every modern request to `server`.
 pub(crate) fn protocol_meta(server: &ServerConfig) -> Vec<(&'static str, Box<RawValue>)> {
     fields(&configured(server))
@@ -38,7 +35,7 @@ fn configured(server: &ServerConfig) -> Map<String, Value> {
 /// The same of a request by somebody who can follow tasks: the extension is declared request by request. A server with
 /// these `capabilities` that announces it may ask questions in its tasks.
 pub(crate) fn tasks_meta(server: &ServerConfig, capabilities: Option<&RawValue>) -> Vec<(&'static str, Box<RawValue>)> {
-    let mut declared = if announces(capabilities) { server.profile() } else { configured(server) };
+    let mut declared = if announces(capabilities) { server.task_profile() } else { configured(server) };
     let extensions = declared.entry("extensions").or_insert_with(|| json!({}));
     if let Some(extensions) = extensions.as_object_mut() {
         extensions.entry(TASKS_EXTENSION).or_insert_with(|| json!({}));
@@ -56,13 +53,12 @@ fn fields(declared: &Map<String, Value>) -> Vec<(&'static str, Box<RawValue>)> {
     fields.into_iter().filter_map(|(key, value)| value.ok().map(|value| (key, value))).collect()
 }
 
-/// The parameters of `subscriptions/listen` that ask for changes of the tool list (mcp.md §5).
+/// The parameters of `subscriptions/listen` that ask for changes of these lists (mcp.md §5).
 ///
 /// # Errors
 /// Never in practice: they are text of ours.
-pub(crate) fn listen_params(server: &ServerConfig) -> Result<Box<RawValue>, CallError> {
-    let wanted = RawValue::from_string(r#"{"toolsListChanged":true}"#.to_owned())
-        .map_err(|error| CallError::NotSent(error.to_string()))?;
+pub(crate) fn listen_params(server: &ServerConfig, lists: Announced) -> Result<Box<RawValue>, CallError> {
+    let wanted = to_raw_value(&lists.filter()).map_err(|error| CallError::NotSent(error.to_string()))?;
     let protocol = protocol_meta(server);
     meta::params(&[("notifications", Member::Raw(&wanted))], Meta { protocol: &protocol, ..Meta::default() })
 }
@@ -93,19 +89,46 @@ pub(crate) fn greeting(result: &RawValue) -> Option<Greeting> {
     })
 }
 
-/// Whether the server says that it tells of changes of its tool list.
-pub(crate) fn announces_tools(capabilities: Option<&RawValue>) -> bool {
-    #[derive(Deserialize)]
-    struct Capabilities {
-        tools: Tools,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Tools {
+/// The lists whose changes a server says that it tells of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Announced {
+    pub(crate) tools: bool,
+    pub(crate) prompts: bool,
+    pub(crate) resources: bool,
+}
+
+impl Announced {
+    /// As its capabilities say.
+    pub(crate) fn of(capabilities: Option<&RawValue>) -> Self {
+        #[derive(Default, Deserialize)]
         #[serde(default)]
-        list_changed: bool,
+        struct Capabilities {
+            tools: Kind,
+            prompts: Kind,
+            resources: Kind,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Kind {
+            list_changed: bool,
+        }
+        let read = capabilities.and_then(|capabilities| serde_json::from_str::<Capabilities>(capabilities.get()).ok());
+        let Capabilities { tools, prompts, resources } = read.unwrap_or_default();
+        Self { tools: tools.list_changed, prompts: prompts.list_changed, resources: resources.list_changed }
     }
-    capabilities
-        .and_then(|capabilities| serde_json::from_str::<Capabilities>(capabilities.get()).ok())
-        .is_some_and(|capabilities| capabilities.tools.list_changed)
+
+    /// Whether there is any.
+    pub(crate) fn any(self) -> bool {
+        self.tools || self.prompts || self.resources
+    }
+
+    /// The filter that asks for them.
+    fn filter(self) -> Map<String, Value> {
+        let kinds = [
+            ("toolsListChanged", self.tools),
+            ("promptsListChanged", self.prompts),
+            ("resourcesListChanged", self.resources),
+        ];
+        kinds.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(name, _)| (name.to_owned(), true.into())).collect()
+    }
 }

@@ -57,7 +57,7 @@ pub(crate) async fn open_over(link: Arc<Link>, opening: &Opening) -> Result<Open
     let greeting = shake_hands(channel.as_ref(), &opening.server, None)
         .await
         .map_err(|error| shake_failed(opening.server.name.as_str(), error))?;
-    Ok(Opened { channel, facts: facts(greeting, true) })
+    Ok(Opened { channel, facts: facts(greeting, true), is_resumed: false })
 }
 
 /// The open event stream, and the URL it came from.
@@ -179,7 +179,7 @@ impl Line {
     ) -> Result<Box<RawValue>, CallError> {
         let mut headers = self.headers.clone();
         self.link.add_call_headers(&mut headers, &self.message_url, &extras.headers)?;
-        let registered = self.pending.register(extras.progress);
+        let registered = self.pending.register_call(extras.progress, extras.asker);
         let mut ticket = registered.map_err(|disconnect| CallError::Disconnected { disconnect, sent: false })?;
         let body = envelope::request(ticket.id(), method, params);
         let told = extras.cancellable.then_some(|body| self.notice(CANCELLED, body));
@@ -241,7 +241,7 @@ impl Line {
             Message::Response { id, outcome } => self.pending.settle(id, outcome),
             Message::Request { id, method, params } => {
                 let later = || self.notices.reply(self.notice(ANSWER, Vec::new()));
-                if let Some(answer) = self.asks.answer(id, &method, params, later) {
+                if let Some(answer) = self.asks.answer(id, &method, params, Listeners::Shared(&self.pending), later) {
                     self.notices.send_later(self.notice(ANSWER, answer));
                 }
             }

@@ -11,6 +11,8 @@ use serde_json::value::RawValue;
 
 /// JSON-RPC: the method does not exist.
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+/// JSON-RPC: the parameters mean nothing.
+pub(crate) const INVALID_PARAMS: i64 = -32602;
 /// Modern era: a mirrored header is missing or differs from the body.
 pub(crate) const HEADER_MISMATCH: i64 = -32020;
 /// Modern era: a capability was needed and not declared.

@@ -141,6 +141,16 @@ fn with_agent(own: &HeaderMap) -> HeaderMap {
     headers
 }
 
+/// The parameter that names what a request is about, for the header `Mcp-Name` of the modern era (mcp.md §3.1).
+pub(crate) fn mirrored_in_name(method: &str) -> Option<&'static str> {
+    match method {
+        "prompts/get" | "tools/call" => Some("name"),
+        "resources/read" => Some("uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

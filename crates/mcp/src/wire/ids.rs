@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use super::progress::ProgressRoute;
+use crate::parked::{Asker, Asking};
 
 /// The id in an answer of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,7 @@ struct Table {
 struct Waiter {
     answer: oneshot::Sender<Outcome>,
     progress: Option<ProgressRoute>,
+    asker: Asker,
 }
 
 /// One registered request. Dropping it forgets the request.
@@ -77,11 +79,23 @@ impl Pending {
         Arc::new(Self { events, table: Mutex::default() })
     }
 
-    /// Registers a request and gives it its id.
+    /// Registers a request in the middle of which nothing is asked, and gives it its id.
     ///
     /// # Errors
     /// The channel has ended, or is ending.
     pub(crate) fn register(self: &Arc<Self>, progress: Option<ProgressRoute>) -> Result<Ticket, Disconnect> {
+        self.register_call(progress, Asker::None)
+    }
+
+    /// Registers a request and gives it its id.
+    ///
+    /// # Errors
+    /// The channel has ended, or is ending.
+    pub(crate) fn register_call(
+        self: &Arc<Self>,
+        progress: Option<ProgressRoute>,
+        asker: Asker,
+    ) -> Result<Ticket, Disconnect> {
         let mut table = self.table();
         if let Some(disconnect) = &table.ended {
             return Err(disconnect.clone());
@@ -92,7 +106,7 @@ impl Pending {
         table.last_id += 1;
         let id = table.last_id;
         let (sender, answer) = oneshot::channel();
-        table.waiting.insert(id, Waiter { answer: sender, progress });
+        table.waiting.insert(id, Waiter { answer: sender, progress, asker });
         Ok(Ticket { id, pending: Arc::clone(self), answer })
     }
 
@@ -122,11 +136,54 @@ impl Pending {
     /// Hands a log message to the one request that listens, if it is certain whose it is (mcp.md §14.8).
     pub(crate) fn message(&self, params: &RawValue) {
         let table = self.table();
-        let mut waiters = table.waiting.values();
+        // A request that only listens writes no log.
+        let is_listener = |waiter: &&Waiter| waiter.progress.as_ref().is_some_and(ProgressRoute::listens);
+        let mut waiters = table.waiting.values().filter(|waiter| !is_listener(waiter));
         let (Some(only), None) = (waiters.next(), waiters.next()) else { return };
         let Some(sink) = only.progress.as_ref().map(|route| Arc::clone(&route.sink)) else { return };
         drop(table);
         sink(Progress::Message(Arc::from(params.to_owned())));
+    }
+
+    /// The call that a question of the server surely belongs to (mcp.md 14.4): the only one that runs. Calls that wait for
+    /// their callers are not what the server works on; they count where nothing runs, and where they are another
+    /// principal's, who must not see the question (invariant P1).
+    pub(crate) fn asked_of(&self) -> Option<Arc<Asking>> {
+        let table = self.table();
+        let (mut running, mut parked) = (Vec::new(), Vec::new());
+        for waiter in table.waiting.values() {
+            match &waiter.asker {
+                Asker::None => {}
+                Asker::Deaf => running.push(None),
+                Asker::Open(asking) if asking.is_parked() => parked.push(asking),
+                Asker::Open(asking) => running.push(Some(asking)),
+            }
+        }
+        let asked = match (running.as_slice(), parked.as_slice()) {
+            ([Some(only)], _) => only,
+            ([], [only]) => only,
+            _ => return None,
+        };
+        parked.iter().all(|other| other.principal() == asked.principal()).then(|| Arc::clone(asked))
+    }
+
+    /// The server takes a request of its back.
+    pub(crate) fn taken_back(&self, id: &RawValue) {
+        for waiter in self.table().waiting.values() {
+            if let Asker::Open(asking) = &waiter.asker {
+                asking.taken_back(id);
+            }
+        }
+    }
+
+    /// Hands what belongs to a subscription to the request of this id, which listens to it; to nobody when there is none.
+    pub(crate) fn of_subscription(&self, id: u64, report: Progress) {
+        let table = self.table();
+        let route = table.waiting.get(&id).and_then(|waiter| waiter.progress.clone());
+        drop(table);
+        if let Some(route) = route.filter(ProgressRoute::listens) {
+            (route.sink)(report);
+        }
     }
 
     /// Refuses later requests: nobody reads them any more. Those that wait may still be answered.
@@ -313,5 +370,24 @@ mod tests {
         pending.settle(ResponseId::Ours(first.id()), Ok(&raw("{}")));
         pending.progress(1, &raw("{}"));
         assert_eq!(*heard.lock().unwrap(), [(2, "{}".to_owned())]);
+    }
+
+    #[test]
+    fn what_belongs_to_a_subscription_goes_to_the_request_that_listens_and_log_messages_never_do() {
+        let pending = Pending::new(Arc::new(|_| {}));
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let sink = |who: &'static str| -> caribou_ports::mcp::ProgressSink {
+            let heard = heard.clone();
+            Arc::new(move |report| heard.lock().unwrap().push((who, format!("{report:?}").contains("Message"))))
+        };
+        let listens = pending.register(Some(ProgressRoute::listener(sink("listener")))).unwrap();
+        pending.message(&raw("{}"));
+        assert!(heard.lock().unwrap().is_empty(), "nobody writes a log");
+        let calls = pending.register(Some(ProgressRoute { token: 1, sink: sink("call") })).unwrap();
+        pending.message(&raw("{}"));
+        pending.of_subscription(listens.id(), Progress::Message(raw("{}").into()));
+        pending.of_subscription(calls.id(), Progress::Message(raw("{}").into()));
+        pending.of_subscription(99, Progress::Progress(raw("{}").into()));
+        assert_eq!(*heard.lock().unwrap(), [("call", true), ("listener", true)]);
     }
 }

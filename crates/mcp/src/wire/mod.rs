@@ -10,5 +10,6 @@ pub(crate) mod line;
 pub(crate) mod meta;
 pub(crate) mod params;
 pub(crate) mod progress;
+pub(crate) mod result_type;
 pub(crate) mod sse;
 pub(crate) mod versions;

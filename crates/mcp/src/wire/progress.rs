@@ -18,6 +18,26 @@ pub(crate) struct ProgressRoute {
     pub(crate) sink: ProgressSink,
 }
 
+/// The token of a request that reports no progress: its sink hears what it listens to.
+const LISTENER: u64 = 0;
+
+impl ProgressRoute {
+    /// For a request that listens.
+    pub(crate) fn listener(sink: ProgressSink) -> Self {
+        Self { token: LISTENER, sink }
+    }
+
+    /// Whether it is such a one.
+    pub(crate) fn listens(&self) -> bool {
+        self.token == LISTENER
+    }
+
+    /// The token to send.
+    pub(crate) fn sent(&self) -> Option<u64> {
+        Some(self.token).filter(|_| !self.listens())
+    }
+}
+
 impl fmt::Debug for ProgressRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ProgressRoute({})", self.token)

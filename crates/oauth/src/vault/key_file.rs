@@ -75,6 +75,20 @@ pub async fn key_file(folder: &Path) -> Result<KeyRing, KeyFileError> {
     }
 }
 
+/// The key in the file of `folder`, if there is one. Makes nothing and waits for nobody.
+///
+/// # Errors
+/// It cannot be read, or holds no key.
+pub fn present_key_file(folder: &Path) -> Result<Option<KeyRing>, KeyFileError> {
+    let file = folder.join(NAME);
+    match read(&file) {
+        Ok(Some(key)) => Ok(Some(KeyRing::of(key))),
+        Ok(None) => Err(KeyFileError::Corrupt { file }),
+        Err(reason) if reason.kind() == ErrorKind::NotFound => Ok(None),
+        Err(reason) => Err(KeyFileError::Unusable { file, reason }),
+    }
+}
+
 /// What the file holds; `None` = no key.
 fn read(file: &Path) -> io::Result<Option<Key>> {
     let mut text = Zeroizing::new(Vec::new());
@@ -107,7 +121,9 @@ mod tests {
         // Contract 7.7, unset.
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("data");
+        assert!(present_key_file(&folder).unwrap().is_none() && !folder.exists(), "looking makes none");
         let made = key_file(&folder).await.unwrap();
+        assert_eq!(first(&present_key_file(&folder).unwrap().unwrap()), first(&made));
         let file = folder.join(NAME);
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
@@ -143,6 +159,7 @@ mod tests {
             let refused = key_file(home.path()).await.unwrap_err();
             assert!(begun.elapsed() >= SETTLE, "it may be one that is being written");
             assert!(matches!(refused, KeyFileError::Corrupt { .. }), "{refused}");
+            assert!(matches!(present_key_file(home.path()), Err(KeyFileError::Corrupt { .. })));
             assert!(refused.to_string().contains("caribou keys generate") && !refused.to_string().contains("hunter2"));
             assert_eq!(fs::read_to_string(home.path().join(NAME)).unwrap(), text);
         }

@@ -12,5 +12,5 @@ mod ring;
 
 pub use cipher::Cipher;
 pub use key::{Key, derived_key};
-pub use key_file::{KeyFileError, key_file};
+pub use key_file::{KeyFileError, key_file, present_key_file};
 pub use ring::{BadKey, CREDENTIALS_KEY, CREDENTIALS_KEY_ALIAS, KeyRing};

@@ -25,6 +25,16 @@ pub trait ClientSessions: Send + Sync + 'static {
     /// Notes the least log level that the client wants to hear of; whether there is such a session.
     fn set_client_log_level(&self, id: String, level: String) -> BoxFuture<'_, Result<bool, StoreError>>;
 
+    /// Adds a URI to what the client is subscribed to, or takes it off; whether that is noted. It is not when there is
+    /// no such session, or what it is subscribed to would be longer than `most_chars`. A URI holds no line end.
+    fn subscribe_client(
+        &self,
+        id: String,
+        uri: String,
+        is_wanted: bool,
+        most_chars: u32,
+    ) -> BoxFuture<'_, Result<bool, StoreError>>;
+
     /// Ends a session; whether there was one.
     fn end_client_session(&self, id: String) -> BoxFuture<'_, Result<bool, StoreError>>;
 
@@ -47,4 +57,6 @@ pub struct ClientSession {
     pub capabilities: String,
     /// The least log level that the client asked for; `None` = it did not say.
     pub log_level: Option<String>,
+    /// URIs of the resources that the client is subscribed to, in the order of its wishes.
+    pub subscriptions: Vec<String>,
 }

@@ -37,7 +37,7 @@ pub use oauth_chains::{
 };
 pub use promotions::Promotions;
 pub use replicas::{Renewal, Renewed, Replica, Replicas, StoredReplica};
-pub use sessions::{Sessions, StoredSession, TakeSession, Taken};
+pub use sessions::{Resumption, Sessions, StoredSession, TakeSession, Taken};
 pub use task_rows::{PageKey, StoredTask, TaskFilter};
 pub use task_store::{ClusterStore, TaskStore};
 pub use tasks::{

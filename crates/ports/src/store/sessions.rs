@@ -26,6 +26,28 @@ pub trait Sessions: Send + Sync + 'static {
     fn free_session(&self, session: SessionRow, owner: BootId, epoch: Epoch)
     -> BoxFuture<'_, Result<bool, StoreError>>;
 
+    /// As [`Self::free_session`], but whoever takes it next may go on with what was kept of it.
+    fn leave_session(
+        &self,
+        session: SessionRow,
+        owner: BootId,
+        epoch: Epoch,
+    ) -> BoxFuture<'_, Result<bool, StoreError>>;
+
+    /// Keeps, sealed, what the session can be gone on with by its next owner, if it is still held by `owner` at `epoch`.
+    /// It is gone as soon as the session is taken again, or given back as one of which nothing is left. Whether it is
+    /// kept.
+    fn keep_resumption(
+        &self,
+        session: SessionRow,
+        owner: BootId,
+        epoch: Epoch,
+        sealed: Vec<u8>,
+    ) -> BoxFuture<'_, Result<bool, StoreError>>;
+
+    /// What was kept; `None` = nothing.
+    fn find_resumption(&self, session: SessionRow) -> BoxFuture<'_, Result<Option<Resumption>, StoreError>>;
+
     /// Notes that the thread was answered at `epoch`; the epoch of its answer before, if there was one.
     fn told_epoch(&self, session: SessionRow, epoch: Epoch) -> BoxFuture<'_, Result<Option<Epoch>, StoreError>>;
 
@@ -52,6 +74,15 @@ pub enum Taken {
     Taken(Epoch),
     /// Somebody else was faster, or its owner lives: it stays as it is.
     Held(Ownership),
+}
+
+/// What a session can be gone on with by its next owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resumption {
+    /// At which epoch it was kept.
+    pub epoch: Epoch,
+    /// It, sealed.
+    pub sealed: Vec<u8>,
 }
 
 /// A session that is held.

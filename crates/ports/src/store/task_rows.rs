@@ -70,6 +70,8 @@ pub struct StoredTask {
     pub server: ServerName,
     /// The name of its toolset.
     pub task_name: String,
+    /// Who speaks to the server about it: what its result is. Not shown.
+    pub driver: String,
     /// Its state; in lists without result, preview, artifact and question.
     pub snapshot: Snapshot,
     /// Changes recorded so far: the number of its newest event.

@@ -74,6 +74,9 @@ pub trait Tasks: Send + Sync + 'static {
     /// The answers that wait to be brought to the remote, in the order in which they were given.
     fn waiting_answers(&self, task: TaskId) -> BoxFuture<'_, Result<Vec<NewAnswer>, StoreError>>;
 
+    /// The names of all answers that were stored, whatever became of them.
+    fn answered(&self, task: TaskId) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
+
     /// Settles answers that were brought, or refused by the remote for good. Others go on waiting; without any, the
     /// task is polled again after `again`.
     fn settle_answers(

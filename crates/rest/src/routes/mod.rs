@@ -6,6 +6,7 @@ pub(crate) mod config;
 pub(crate) mod connections;
 pub(crate) mod features;
 pub(crate) mod health;
+pub(crate) mod me;
 pub(crate) mod metrics;
 pub(crate) mod oauth;
 pub(crate) mod openapi;

@@ -106,6 +106,7 @@ async fn the_document_names_every_route_and_no_other() {
         routes.extend(item.as_object().unwrap().keys().map(|method| format!("{method} {path}")));
     }
     let expected = [
+        "get /api/console/events",
         "get /api/features",
         "get /api/mcp-tasks",
         "post /api/mcp-tasks/{task_id}/redeliver",
@@ -131,6 +132,7 @@ async fn the_document_names_every_route_and_no_other() {
         "post /api/mcp/tools/promote",
         "post /api/mcp/tools/refresh",
         "post /api/mcp/tools/search",
+        "get /api/me",
         "get /api/replicas",
         "delete /api/threads/{thread_id}/mcp-sessions",
         "get /api/threads/{thread_id}/mcp-tasks",

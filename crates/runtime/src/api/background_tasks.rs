@@ -14,6 +14,7 @@ use caribou_core::task::agent_tools::{
     AgentTool, CancelTask, Cancelled, LISTED_TASKS, ListTasks, ShownTask, TaskList, harmless,
 };
 use caribou_core::task::cancel::choose;
+use caribou_core::task::native::{Support, Wish};
 use caribou_core::task::{TaskId, TaskLimits};
 use caribou_ports::store::{StoredTask, TaskFilter};
 use serde_json::value::RawValue;
@@ -57,7 +58,7 @@ impl Runtime {
 
     /// Calls one of them.
     pub(super) async fn call_agent_tool(&self, tool: AgentTool, call: &CallTool) -> Result<CalledTool, VerbError> {
-        if call.task {
+        if call.task == Wish::Asked {
             let detail = format!("tool `{}` answers at once and cannot be called as a task", tool.name());
             return Err(VerbError::new(Code::Invalid, detail));
         }
@@ -69,7 +70,7 @@ impl Runtime {
             Some(shaping) => Some(shaping.finish(&result).await),
             None => None,
         };
-        Ok(CalledTool { result, agent, session: None })
+        Ok(CalledTool { result, agent, session: None, task: None })
     }
 
     async fn list_background(&self, call: &CallTool) -> Result<TaskList, VerbError> {
@@ -151,5 +152,6 @@ fn shown(tool: AgentTool) -> Option<ListedTool> {
         repaired: Arc::from([]),
         routing: Arc::default(),
         is_ours: true,
+        support: Support::Forbidden,
     })
 }

@@ -10,6 +10,8 @@ use std::time::Duration;
 use caribou_core::failure::Code;
 use caribou_core::ids::{BootId, Epoch, RequestId, Scope, ServerName};
 use caribou_core::result::AgentResult;
+use caribou_core::task::TaskId;
+use caribou_core::task::native::Wish;
 use caribou_ports::mcp::ProgressSink;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
@@ -43,8 +45,8 @@ pub struct CallTool {
     pub run_id: Option<Arc<str>>,
     /// The model's id of this call.
     pub tool_call_id: Option<Arc<str>>,
-    /// Whether a task is asked for, of a tool that may be called as one but need not be.
-    pub task: bool,
+    /// What the caller says of tasks: whether it asks for one, takes one, or can take none.
+    pub task: Wish,
     /// The caller's own bound; the server's and the replica's bounds hold besides.
     pub timeout: Option<Duration>,
     /// Where progress goes.
@@ -63,6 +65,17 @@ pub struct CalledTool {
     pub agent: Option<AgentResult>,
     /// The session that answered; `None` for servers that keep no session state.
     pub session: Option<SessionSeen>,
+    /// The task that the call made, which `result` names then; `None` = `result` is that of the call.
+    pub task: Option<MadeTask>,
+}
+
+/// A task that a call made. It is on record (invariant T1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MadeTask {
+    /// Its local name.
+    pub task: TaskId,
+    /// Whether it is one of the protocol itself; else the submitting tool of a toolset made it.
+    pub is_native: bool,
 }
 
 /// The session a call was answered by.
@@ -87,17 +100,35 @@ impl Runtime {
     /// # Errors
     /// See [`VerbError::code`]; a tool that failed (`isError`) is a result, not an error.
     pub async fn call_tool(&self, call: CallTool) -> Result<CalledTool, VerbError> {
+        self.call_recorded(call, false).await
+    }
+
+    /// The same for a caller that is shown the schemas of all tools of a server: none of them is to be fetched first,
+    /// and where only one server is shown there is no `tool_search` to fetch one with.
+    ///
+    /// # Errors
+    /// As [`Runtime::call_tool`].
+    pub async fn call_shown_tool(&self, call: CallTool) -> Result<CalledTool, VerbError> {
+        self.call_recorded(call, true).await
+    }
+
+    async fn call_recorded(&self, call: CallTool, is_shown: bool) -> Result<CalledTool, VerbError> {
         let entry = Entry::new("call_tool", &call.caller).named(&call.request_id).within(&call.scope);
         let mut row = self.audit.begin(entry.of_tool(&call.name))?;
         if let Some(target) = self.catalog.snapshot().target(&call.name) {
             row.about(&target.binding.server.name);
         }
-        let called = self.call_on_record(call, &mut row).await;
+        let called = self.call_on_record(call, is_shown, &mut row).await;
         row.end(&called);
         called
     }
 
-    async fn call_on_record(&self, mut call: CallTool, row: &mut Recording) -> Result<CalledTool, VerbError> {
+    async fn call_on_record(
+        &self,
+        mut call: CallTool,
+        is_shown: bool,
+        row: &mut Recording,
+    ) -> Result<CalledTool, VerbError> {
         self.options.guardrails.judge(&call.name).map_err(|reason| kept_back(&call, reason))?;
         call.caller.principal.uses(&call.name)?;
         call.secrets.check()?;
@@ -113,7 +144,10 @@ impl Runtime {
         let bound = Bound::of(call.timeout.unwrap_or(self.options.call_max).min(self.options.call_max));
         let found = async {
             let found = self.find_tool(&call.name, &call.scope.user).await?;
-            self.demand_fetched(&call.name, &call.scope).await.map(|()| found)
+            if !is_shown {
+                self.demand_fetched(&call.name, &call.scope).await?;
+            }
+            Ok::<_, VerbError>(found)
         };
         // Held to the end of the call.
         let found = match timeout_at(bound.deadline, found).await {

@@ -83,6 +83,19 @@ impl Runtime {
     /// # Errors
     /// It is not made.
     pub fn exchange_for_peer(&self, to: &BootId, exchange: Exchange) -> Result<RunningExchange, ExchangeRefused> {
+        let is_again = exchange.is_again;
+        let taken = self.exchange_taken(to, exchange);
+        self.metrics.peer_called(match &taken {
+            Ok(_) if is_again => "joined",
+            Ok(_) => "taken",
+            Err(ExchangeRefused::NotTaken(why)) => why.kind(),
+            Err(ExchangeRefused::Busy(_)) => "busy",
+            Err(ExchangeRefused::UnknownCall) => "unknown_call",
+        });
+        taken
+    }
+
+    fn exchange_taken(&self, to: &BootId, exchange: Exchange) -> Result<RunningExchange, ExchangeRefused> {
         let not_taken = ExchangeRefused::NotTaken;
         if *to != self.boot {
             return Err(not_taken(NotTaken::WrongBoot));
@@ -133,8 +146,10 @@ impl Runtime {
     /// Another replica says that something has changed in the store.
     pub fn nudged(&self, about: Nudge) {
         tracing::trace!(?about, "another replica says that something has changed");
-        if about == Nudge::Generations {
-            self.look_at_generations();
+        match about {
+            Nudge::Generations => self.look_at_generations(),
+            Nudge::Told(change) => self.told_by_peer(&change),
+            Nudge::Work | Nudge::Chains => {}
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use caribou_core::config::{Routing, personal};
 use caribou_core::ids::{CatalogHash, Scope, ServerName};
+use caribou_core::task::native::Support;
 use serde_json::value::RawValue;
 
 use crate::Runtime;
@@ -32,6 +33,8 @@ pub struct ListedTool {
     pub routing: Arc<Routing>,
     /// Whether it is one of Caribou's own, of no server.
     pub is_ours: bool,
+    /// Whether a call of it may be a task of the protocol, where tasks are followed.
+    pub support: Support,
 }
 
 /// All tools, in document order of the servers, then server order; Caribou's own last.

@@ -9,7 +9,6 @@ use caribou_core::era::Era;
 use caribou_core::failure::Code;
 use caribou_core::ids::{Scope, ServerName};
 use serde_json::value::RawValue;
-use tokio::sync::watch;
 
 use super::list_tools::ListedTool;
 use crate::Runtime;
@@ -26,28 +25,6 @@ pub struct ServerOffer {
     pub capabilities: Option<Arc<RawValue>>,
     /// Its `Implementation` object, if it gave one.
     pub server_info: Option<Arc<RawValue>>,
-}
-
-/// Tells that the tools of some server are others now, or may be.
-#[derive(Clone, Debug)]
-pub struct ToolChanges {
-    published: watch::Receiver<u64>,
-    marked: watch::Receiver<u64>,
-}
-
-impl ToolChanges {
-    /// Resolves at the next change, at once for those since the last time. Never, once the replica is gone.
-    pub async fn next(&mut self) {
-        let gone = tokio::select! {
-            changed = self.published.changed() => changed.is_err(),
-            changed = self.marked.changed() => changed.is_err(),
-        };
-        if gone {
-            std::future::pending::<()>().await;
-        }
-        self.published.mark_unchanged();
-        self.marked.mark_unchanged();
-    }
 }
 
 impl Runtime {
@@ -114,15 +91,10 @@ impl Runtime {
         Ok(snapshot.listed.tools.iter().filter(is_shown).cloned().collect())
     }
 
-    /// The `Tool` object of a visible name, if it is known already.
-    pub fn known_tool(&self, visible_name: &str) -> Option<Arc<RawValue>> {
+    /// The tool of a visible name, if it is known already.
+    pub fn known_tool(&self, visible_name: &str) -> Option<ListedTool> {
         let snapshot = self.catalog.snapshot();
-        snapshot.listed.tools.iter().find(|tool| *tool.name == *visible_name).map(|tool| tool.tool.clone())
-    }
-
-    /// Tells of changes of the tools from now on. Those of personal servers are not told.
-    pub fn tool_changes(&self) -> ToolChanges {
-        ToolChanges { published: self.catalog.published.changes(), marked: self.catalog.dirty.marked() }
+        snapshot.listed.tools.iter().find(|tool| *tool.name == *visible_name).cloned()
     }
 }
 

@@ -11,19 +11,20 @@ use std::time::Duration;
 use caribou_core::bounds::TASKS_PER_USER;
 use caribou_core::config::endpoint_fingerprint;
 use caribou_core::failure::{Class, Code};
+use caribou_core::ids::Scope;
 use caribou_core::task::limits::COMPENSATION;
-use caribou_core::task::native::{self, Way};
+use caribou_core::task::native::{self, NoWay, TASKS_EXTENSION, Way};
 use caribou_core::task::submission::Submitted;
 use caribou_core::task::{Status, TaskId};
 use caribou_ports::store::{Noted, TaskClaim, TaskIntent};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::call_tool::{CallTool, CalledTool};
+use super::call_tool::{CallTool, CalledTool, MadeTask};
 use crate::Runtime;
 use crate::call::{Answered, Bound, Prepared};
 use crate::catalog::{Makes, Target};
-use crate::error::VerbError;
+use crate::error::{UpstreamError, VerbError};
 use crate::session::Handle;
 use crate::shape::Shaping;
 use crate::tasks::{Made, Outcome, Submission, Submitting, TaskRoad, random, submit_key};
@@ -52,7 +53,7 @@ impl Runtime {
         let driven = |makes: &Makes| self.tasks.as_ref().is_some_and(|road| road.drivers.get(makes.driver).is_some());
         let is_followed = makes.is_some_and(driven);
         let way = native::way(makes.map(|makes| makes.offer), call.task, is_followed);
-        let way = way.map_err(|no_way| VerbError::new(no_way.code(), format!("tool `{}` {no_way}", call.name)))?;
+        let way = way.map_err(|no_way| refused(no_way, &call.name))?;
         Ok(match (way, makes) {
             (Way::Task, Some(makes)) => AsTask::Submitted(makes),
             (Way::CallOrTask, Some(makes)) => AsTask::Perhaps(makes),
@@ -82,12 +83,12 @@ impl Runtime {
                 return Err(VerbError::new(Code::UpstreamError, detail));
             }
         };
-        let intent = self.intent(road, target, makes, call)?;
+        let intent = self.intent_of(road, target, makes, call)?;
         let task = intent.task;
         let upstream = road.answered_upstream(task, &call.scope, &target.binding, answered_by);
         let made = Made { road: road.clone(), driver: driver.clone(), intent, remote, upstream };
         match made.begin().await.map_err(|_| VerbError::fault())?? {
-            Outcome::Task(status) => Ok(Some(told(call, task, &makes.task_name, status))),
+            Outcome::Task(status) => Ok(Some(told(call, task, makes, status))),
             Outcome::Answered(_) => Ok(None),
         }
     }
@@ -107,45 +108,61 @@ impl Runtime {
         let driver = road.drivers.get(makes.driver).ok_or_else(|| {
             VerbError::new(Code::NotFound, format!("no task driver `{}` is part of this program", makes.driver))
         })?;
-        let intent = self.intent(road, target, makes, call)?;
+        let intent = self.intent_of(road, target, makes, call)?;
         let arguments = prepared.arguments(call).map(RawValue::to_owned);
         let claim = match note(road, &intent).await? {
             Noticed::Begun(claim) => claim,
-            Noticed::Before(task, status) => return Ok(told(call, task, &makes.task_name, status)),
+            Noticed::Before(task, status) => return Ok(told(call, task, makes, status)),
         };
         let Prepared { headers, meta, passage, .. } = prepared;
         let submitting = Submitting { headers, meta, passage, progress: call.progress.clone() };
         let upstream = road.submit_upstream(intent.task, &call.scope, &target.binding, submitting);
         let (task, deadline) = (intent.task, bound.deadline);
+        let span = tracing::info_span!("submit_task", %task, server = %server.name, task_name = %makes.task_name);
         let submission =
             Submission { road: road.clone(), driver: driver.clone(), intent, claim, upstream, arguments, deadline };
-        let outcome = submission.begin().await;
+        let outcome = span.in_scope(|| submission.begin()).await;
         match outcome.map_err(|_| VerbError::fault())?? {
-            Outcome::Task(status) => Ok(told(call, task, &makes.task_name, status)),
+            Outcome::Task(status) => Ok(told(call, task, makes, status)),
             Outcome::Answered(result) => Ok(crate::call::answered(call, result)),
         }
     }
 
-    fn intent(
+    fn intent_of(
         &self,
         road: &TaskRoad,
         target: &Target,
         makes: &Makes,
         call: &CallTool,
     ) -> Result<TaskIntent, VerbError> {
+        Ok(TaskIntent {
+            run_id: call.run_id.as_deref().map(str::to_owned),
+            tool_call_id: call.tool_call_id.as_deref().map(str::to_owned),
+            ..self.intent(road, target, makes, &call.scope)?
+        })
+    }
+
+    /// That `target` is about to make a task for `scope`.
+    pub(super) fn intent(
+        &self,
+        road: &TaskRoad,
+        target: &Target,
+        makes: &Makes,
+        scope: &Scope,
+    ) -> Result<TaskIntent, VerbError> {
         let server = &target.binding.server;
         let most = server.tool_call_timeout.unwrap_or(Duration::MAX).min(road.limits.call_timeout());
         Ok(TaskIntent {
             task: TaskId(random()?),
             submit_key: submit_key()?,
-            scope: call.scope.clone(),
+            scope: scope.clone(),
             server: server.name.clone(),
             driver: makes.driver.to_owned(),
             task_name: makes.task_name.to_string(),
             snapshot: if makes.is_native() { endpoint_fingerprint(server) } else { road.fingerprint(server) },
             is_pinned: makes.is_pinned,
-            run_id: call.run_id.as_deref().map(str::to_owned),
-            tool_call_id: call.tool_call_id.as_deref().map(str::to_owned),
+            run_id: None,
+            tool_call_id: None,
             owner: self.boot.clone(),
             // The remote's answer, and twice what storing it may take.
             lease: most.saturating_add(COMPENSATION * 3),
@@ -189,10 +206,27 @@ async fn note(road: &TaskRoad, intent: &TaskIntent) -> Result<Noticed, VerbError
 }
 
 /// What the caller hears of its task.
-fn told(call: &CallTool, task: TaskId, task_name: &Arc<str>, status: Status) -> Answered {
-    let result = says(serde_json::to_value(Submitted::of(task, task_name, status)));
-    (CalledTool { result, agent: None, session: None }, Shaping::of_ready(call.shape))
+fn told(call: &CallTool, task: TaskId, makes: &Makes, status: Status) -> Answered {
+    let result = says(serde_json::to_value(Submitted::of(task, &makes.task_name, status)));
+    let task = Some(MadeTask { task, is_native: makes.is_native() });
+    (CalledTool { result, agent: None, session: None, task }, Shaping::of_ready(call.shape))
 }
+
+/// Why a call is not made. Whoever can take no task reads the error that the protocol has for it (mcp.md §9.2, undeclared
+/// client).
+fn refused(no_way: NoWay, tool: &str) -> VerbError {
+    let refused = VerbError::new(no_way.code(), format!("tool `{tool}` {no_way}"));
+    if no_way != NoWay::NotTaken {
+        return refused;
+    }
+    let needed = json!({ "requiredCapabilities": { "extensions": { TASKS_EXTENSION: {} } } });
+    let data = serde_json::value::to_raw_value(&needed).ok().map(Arc::from);
+    let upstream = UpstreamError { code: CAPABILITY_MISSING, message: refused.detail.clone(), data };
+    VerbError { upstream: Some(upstream), ..refused }
+}
+
+/// The protocol's code for a capability that a client does not declare (mcp.md §11).
+const CAPABILITY_MISSING: i64 = -32_021;
 
 /// A `CallToolResult` of ours that says this, as text and as data. What is ours always becomes JSON.
 pub(super) fn says(what: serde_json::Result<Value>) -> Box<RawValue> {

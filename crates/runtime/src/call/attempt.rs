@@ -53,7 +53,7 @@ impl From<VerbError> for Failed {
 
 /// What an interceptor answered in the server's place.
 pub(crate) fn answered(call: &CallTool, result: Box<RawValue>) -> Answered {
-    (CalledTool { result, agent: None, session: None }, Shaping::of_ready(call.shape))
+    (CalledTool { result, agent: None, session: None, task: None }, Shaping::of_ready(call.shape))
 }
 
 impl Runtime {
@@ -142,7 +142,7 @@ impl Runtime {
         admitted.handle.asked(&result);
         match result {
             Ok(result) => {
-                let called = CalledTool { result, agent: None, session: self.seen(&admitted).await };
+                let called = CalledTool { result, agent: None, session: self.seen(&admitted).await, task: None };
                 Ok(((called, shaping), admitted.handle.clone()))
             }
             Err(error) => {

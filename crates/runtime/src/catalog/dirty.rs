@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use caribou_core::ids::ServerName;
 use tokio::sync::watch;
 
+use super::changes::Changes;
 use crate::session::Handle;
 
 /// The marks.
@@ -20,6 +21,8 @@ pub(crate) struct DirtyLists {
     marks: Mutex<HashMap<ServerName, Weak<Handle>>>,
     /// Counts the marks that were set.
     marked: watch::Sender<u64>,
+    /// What clients are told of besides.
+    pub(crate) changes: Changes,
 }
 
 impl DirtyLists {

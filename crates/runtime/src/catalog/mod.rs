@@ -5,6 +5,7 @@
 //! 5.3). [`dirty`] remembers whose list changed upstream; it is asked for again at the next look-up.
 
 mod actor;
+mod changes;
 mod dirty;
 mod discover;
 mod lookup;

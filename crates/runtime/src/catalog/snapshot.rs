@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use caribou_core::config::{Origin, ServerConfig};
 use caribou_core::ids::ServerName;
+use caribou_core::task::native::Support;
 use caribou_core::tool::{ServerTools, could_belong_to, merge};
 use caribou_ports::mcp::SessionFacts;
 use tokio::sync::watch;
@@ -160,6 +161,8 @@ impl Snapshot {
                 if by_name.get(&tool.name) != Some(&(place, index)) {
                     continue;
                 }
+                let makes = Makes::of(&binding.server, tool, entry.facts.as_ref());
+                let offer = makes.as_ref().map(|makes| makes.offer);
                 listed.tools.push(ListedTool {
                     name: tool.name.clone(),
                     server: entry.name.clone(),
@@ -169,10 +172,10 @@ impl Snapshot {
                     connection: connection.clone(),
                     routing: Arc::new(binding.server.routing_of(&tool.raw_name)),
                     is_ours: false,
+                    support: Support::of(offer, makes.as_ref().is_some_and(Makes::is_native)),
                 });
                 let labels = Metrics::tool_labels(&binding.server, &tool.raw_name);
                 let (raw_name, chain) = (tool.raw_name.clone(), chain.clone());
-                let makes = Makes::of(&binding.server, tool, entry.facts.as_ref());
                 let target = Target { binding: binding.clone(), raw_name, labels, chain, makes, place };
                 targets.insert(tool.name.clone(), target);
             }
@@ -187,7 +190,10 @@ impl Snapshot {
 
     fn shows_the_tools_of(&self, other: &Self) -> bool {
         let (ours, theirs) = (&self.listed.tools, &other.listed.tools);
-        let is_same = |(a, b): (&ListedTool, &ListedTool)| a.name == b.name && Arc::ptr_eq(&a.tool, &b.tool);
+        // A list that was asked for again and is as it was is no change.
+        let is_same = |(a, b): (&ListedTool, &ListedTool)| {
+            a.name == b.name && (Arc::ptr_eq(&a.tool, &b.tool) || a.tool.get() == b.tool.get())
+        };
         ours.len() == theirs.len() && ours.iter().zip(theirs).all(is_same)
     }
 

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use caribou_ports::mcp::{CallError, Progress, ProgressSink, Session};
+use caribou_ports::mcp::{CallError, LISTEN, Progress, ProgressSink, Session};
 use caribou_ports::peers::{PeerAnswer, PeerRequest};
 use tokio::sync::{mpsc, watch};
+use tracing::{Instrument as _, Span};
 
 use super::book::CallBook;
 use crate::session::Admitted;
@@ -72,23 +73,29 @@ impl Call {
         request: PeerRequest,
         within: Duration,
     ) {
-        tokio::spawn(async move {
+        let work = async move {
             let mut given_up = self.given_up.subscribe();
+            let (handle, session) = (admitted.handle.clone(), admitted.session.clone());
+            // Whoever only watches must not hold up the hand-over of the session.
+            let watches = matches!(&request, PeerRequest::Request(raw) if raw.method == LISTEN);
+            let admitted = (!watches).then_some(admitted);
             let outcome = tokio::select! {
-                outcome = survived(ask(&*admitted.session, request)) => outcome,
+                outcome = survived(ask(&*session, request)) => outcome,
+                never = handle.stays_used(), if watches => match never {},
                 _ = given_up.wait_for(|given_up| *given_up) => None,
                 () = tokio::time::sleep(within) => None,
             };
             // Given up, or too late: dropping the request has told the server, and nobody waits for what comes of it.
             let lost = || Err(CallError::StreamEnded("the call was given up".to_owned()));
             let outcome = outcome.unwrap_or_else(lost);
-            admitted.handle.asked(&outcome);
+            handle.asked(&outcome);
             drop(admitted);
             let bytes = size(&outcome);
             self.answer.send_replace(Some(Arc::new(outcome)));
             *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = None;
             book.ended(&call_id, bytes);
-        });
+        };
+        tokio::spawn(work.instrument(Span::current()));
     }
 }
 

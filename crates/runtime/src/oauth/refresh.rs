@@ -13,6 +13,7 @@ use caribou_core::oauth::refusal::{ends_chain, needs_person};
 use caribou_ports::access_token::{AccessToken, NoToken};
 use caribou_ports::token_endpoint::{TokenAnswer, TokenRequest, TokenRequestError};
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use super::chain::MemoryChain;
 use super::connection::Desk;
@@ -36,11 +37,13 @@ pub(super) async fn refresh(desk: Arc<Desk>, chain: MemoryChain) -> Result<Acces
         still_held: None,
     };
     let asked_at = Instant::now();
-    let asked = patiently(TOKEN_REQUEST, desk.endpoint.request(request)).await;
-    let answer = asked.unwrap_or_else(|| {
-        let seconds = TOKEN_REQUEST.as_secs();
-        Err(TokenRequestError::Unknown(format!("the token endpoint was given up after {seconds} s")))
-    });
+    let asked = async {
+        patiently(TOKEN_REQUEST, desk.endpoint.request(request)).await.unwrap_or_else(|| {
+            let seconds = TOKEN_REQUEST.as_secs();
+            Err(TokenRequestError::Unknown(format!("the token endpoint was given up after {seconds} s")))
+        })
+    };
+    let answer = in_span(&desk, asked).await;
     desk.metrics.refreshed(&desk.server, outcome(&answer));
     match answer {
         Ok(TokenAnswer { header, expires_in, refresh_token }) => {
@@ -80,6 +83,26 @@ pub(super) fn ended(desk: &Desk, why: &str) -> NoToken {
         desk.server
     );
     NoToken { message, needs_person: true }
+}
+
+/// Asks within a span that tells the server and the outcome, and nothing of any token (invariant O3).
+pub(super) async fn in_span(
+    desk: &Desk,
+    asked: impl Future<Output = Result<TokenAnswer, TokenRequestError>>,
+) -> Result<TokenAnswer, TokenRequestError> {
+    let span = tracing::info_span!(
+        "refresh_token",
+        otel.kind = "client",
+        otel.status_code = tracing::field::Empty,
+        server = %desk.server,
+        outcome = tracing::field::Empty,
+    );
+    let answer = asked.instrument(span.clone()).await;
+    span.record("outcome", outcome(&answer));
+    if answer.is_err() {
+        span.record("otel.status_code", "ERROR");
+    }
+    answer
 }
 
 /// The word of the metric.

@@ -14,9 +14,11 @@ use caribou_ports::store::{ClaimedTask, StoreError, TaskClaim, Wake};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use super::desk::Desk;
 use super::message::PollerMessage;
+use super::metrics::word;
 use super::pass::{Passed, pass};
 use super::work::{asks_server, work};
 use crate::chance::chance;
@@ -253,8 +255,9 @@ impl Group {
             let (desk, myself, claim) = (self.desk.clone(), myself.clone(), task.claim.clone());
             let has_effect = matches!(task.duty, Duty::Cancel | Duty::Answer);
             let ended = claim.clone();
+            let span = attempt_span(&task);
             let attempt = tokio::spawn(async move {
-                if survived(work(&desk, task, turn)).await.is_none() {
+                if survived(work(&desk, task, turn).instrument(span)).await.is_none() {
                     tracing::error!(task = %ended.task, "a fault of ours: its claim expires, and it is tried again");
                 }
                 let _ = myself.cast(PollerMessage::Ended(ended.task, ended.token));
@@ -288,6 +291,12 @@ impl Group {
             let _ = done.send(());
         });
     }
+}
+
+/// Each attempt is a trace of its own: whoever submitted the task waits for none of them.
+fn attempt_span(task: &ClaimedTask) -> tracing::Span {
+    let (duty, id) = (word(task.duty), &task.claim.task);
+    tracing::info_span!(parent: None, "work_on_task", otel.name = %format_args!("{duty} task"), duty, task = %id, server = %task.server)
 }
 
 impl GroupState {

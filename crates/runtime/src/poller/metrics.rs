@@ -63,7 +63,7 @@ impl TaskMetrics {
     }
 }
 
-fn word(duty: Duty) -> &'static str {
+pub(super) fn word(duty: Duty) -> &'static str {
     match duty {
         Duty::Submit => "submit",
         Duty::Poll => "poll",

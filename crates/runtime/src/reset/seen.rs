@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use caribou_core::ids::BootId;
+use caribou_core::ids::{BootId, ServerName};
 use caribou_core::reset::{ResetGeneration, ResetScope, SIGNAL_ALIVE, Told, told};
 use caribou_ports::peers::Peers;
 use tokio::sync::{Mutex as Turn, Notify};
@@ -175,6 +175,14 @@ impl Seen {
         let heard = state.heard.iter().filter(|(scope, _)| **scope != ResetScope::Document);
         state.applied = heard.map(|(scope, known)| (scope.clone(), known.generation)).collect();
         self.tell_difference(&mut state);
+    }
+
+    /// The generations that are applied here of everything and of this server, as a text that is another one after a
+    /// reset of either.
+    pub(crate) fn under(&self, server: &ServerName) -> String {
+        let state = self.state();
+        let of = |scope| state.applied.get(&scope).map(ToString::to_string).unwrap_or_default();
+        format!("{} {}", of(ResetScope::Global), of(ResetScope::Server(server.clone())))
     }
 
     /// This replica itself put these generations in force, and has applied them.

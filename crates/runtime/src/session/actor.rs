@@ -223,8 +223,13 @@ impl SessionState {
         let (to, homes, handle) = (myself.clone(), self.homes.clone(), self.handle.clone());
         tokio::spawn(async move {
             // Whatever became of the close, the place in the pool is free again.
-            let _ = survived(session.close()).await;
-            leave(&homes, &handle);
+            if homes.is_left_to_others(&handle) {
+                let _ = survived(session.leave()).await;
+                homes.leave(&handle.key, handle.epoch());
+            } else {
+                let _ = survived(session.close()).await;
+                leave(&homes, &handle);
+            }
             let _ = to.cast(SessionMessage::Closed);
         });
     }

@@ -1,7 +1,8 @@
 //! What becomes of the things that sessions tell on their own. Runs in the sessions' tasks, hence never waits.
 //!
-//! Owns which of them concern the tool list, and that oddities are counted each time but logged once for each server
-//! and kind. What is remembered for that is bounded (invariant B1): beyond the bound a line may come again.
+//! Owns which of them concern the tool list, that changes of other lists are told to clients, and that oddities are
+//! counted each time but logged once for each server and kind. What is remembered for that is bounded (invariant B1):
+//! beyond the bound a line may come again.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use caribou_core::bounds::MAX_REMEMBERED_SERVERS;
 use caribou_core::ids::ServerName;
 use caribou_ports::mcp::{EventSink, Oddity, SessionEvent};
+use caribou_ports::peers::Change;
 
 use super::handle::Handle;
 use super::registry::Registry;
@@ -29,11 +31,25 @@ impl Registry {
                 SessionEvent::Reopened => {
                     handle.reopened(book.lock().unwrap_or_else(PoisonError::into_inner).next(&handle.key));
                 }
-                SessionEvent::ToolsChanged => {}
+                SessionEvent::ToolsChanged | SessionEvent::PromptsChanged | SessionEvent::ResourcesChanged => {}
             }
             // Marks of servers that are gone would be taken off by nobody.
-            if in_force.holds(&handle.server.name, handle.generation) {
-                dirty.mark(&handle);
+            if !in_force.holds(&handle.server.name, handle.generation) {
+                return;
+            }
+            let name = handle.server.name.clone();
+            let change = match event {
+                SessionEvent::PromptsChanged => Change::Prompts(name),
+                SessionEvent::ResourcesChanged => Change::Resources(name),
+                _ => {
+                    dirty.mark(&handle);
+                    Change::Tools(name)
+                }
+            };
+            dirty.changes.tell(&change);
+            // The catalogue of each replica has sessions of its own; of any other, only this replica hears.
+            if event != SessionEvent::Reopened && !handle.key.scope.is_catalog() {
+                dirty.changes.pass_on(change, &homes);
             }
         })
     }

@@ -24,6 +24,9 @@ use super::registry::RegistryMessage;
 use super::tenants::Tenants;
 use crate::config::{Binding, Generation};
 
+/// How often a session that is watched counts as used: more often than any session falls idle.
+const STAYS_USED: Duration = Duration::from_secs(10);
+
 /// One session, from the moment its creation is decided until it is gone.
 pub(crate) struct Handle {
     pub(crate) key: SessionKey,
@@ -140,11 +143,11 @@ impl Handle {
     /// Retires the session if it is live, no call is in flight and no task lives in it. Whether it did.
     pub(super) fn retire_if_idle(&self) -> bool {
         // Looked at before too: taking all permits in vain would refuse whoever calls at this moment.
-        if self.live.get().is_none() || !self.tenants.are_none() {
+        if self.live.get().is_none() || self.is_needed() {
             return false;
         }
         match self.gate.try_acquire_many(self.max_calls) {
-            Ok(_) if !self.tenants.are_none() => false,
+            Ok(_) if self.is_needed() => false,
             Ok(all) => {
                 self.gate.close();
                 drop(all);
@@ -154,10 +157,15 @@ impl Handle {
         }
     }
 
-    /// Lets no further call in: retired as soon as those in flight have ended. A session that a task lives in stays as
-    /// it is.
+    /// Whether something lives in it though no call is in flight: an unfinished task, or a call that waits for whoever
+    /// made it.
+    fn is_needed(&self) -> bool {
+        !self.tenants.are_none() || self.live.get().is_some_and(|session| session.is_waited_for())
+    }
+
+    /// Lets no further call in: retired as soon as those in flight have ended. A session that is needed stays as it is.
     pub(super) fn leave(&self) {
-        if self.tenants.are_none() {
+        if !self.is_needed() {
             self.is_leaving.store(true, Ordering::Release);
         }
     }
@@ -227,9 +235,9 @@ impl Handle {
         self.gate.is_closed()
     }
 
-    /// Whether the session is live, not retired, and has neither a call in flight nor an unfinished task.
+    /// Whether the session is live, not retired, and has neither a call in flight or waiting nor an unfinished task.
     pub(super) fn is_idle(&self) -> bool {
-        self.live.get().is_some() && !self.gate.is_closed() && self.in_flight() == 0 && self.tenants.are_none()
+        self.live.get().is_some() && !self.gate.is_closed() && self.in_flight() == 0 && !self.is_needed()
     }
 
     /// Calls in flight.
@@ -283,6 +291,14 @@ impl Handle {
     /// Whether this is the first answer at this epoch; says so once.
     pub(crate) fn first_answer(&self) -> bool {
         !self.told.load(Ordering::Acquire) && !self.told.swap(true, Ordering::AcqRel)
+    }
+
+    /// Counts as used for as long as this is waited for.
+    pub(crate) async fn stays_used(&self) -> std::convert::Infallible {
+        loop {
+            self.touch();
+            tokio::time::sleep(STAYS_USED).await;
+        }
     }
 
     fn touch(&self) {

@@ -13,6 +13,7 @@ use caribou_core::ids::{BootId, Epoch, Scope, SessionKey};
 use caribou_core::session::{Candidate, GAP, Route, SessionRow, place, route};
 use caribou_ports::peers::{PeerAddress, Peers};
 use caribou_ports::store::{ClusterStore, StoreError, StoredSession, TakeSession, Taken};
+use caribou_ports::vault::Vault;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::files::{Files, unreachable};
@@ -21,6 +22,7 @@ use crate::config::Binding;
 use crate::error::VerbError;
 use crate::membership::{Membership, Peer};
 use crate::outside::Outside;
+use crate::reset::Seen;
 
 /// Less trust than this is not enough to start a child (durability.md 2.2, look up).
 const ENOUGH_TRUST: Duration = Duration::from_secs(1);
@@ -69,6 +71,10 @@ pub(super) struct Shared {
     membership: Membership,
     /// The files of threads that only this replica has; `None` = all share them.
     files: Option<Files>,
+    /// What seals what is left to the next owner of a session.
+    pub(super) vault: Option<Arc<dyn Vault>>,
+    /// What was heard of resets, where the configuration is followed.
+    pub(super) seen: Option<Seen>,
 }
 
 /// Why a session was not taken.
@@ -81,10 +87,11 @@ pub(super) enum NotHeld {
 
 impl Homes {
     /// Of the replica of this life; alone unless it has both.
-    pub(crate) fn new(boot: BootId, outside: &Outside, membership: Option<&Membership>) -> Self {
+    pub(crate) fn new(boot: BootId, outside: &Outside, membership: Option<&Membership>, seen: Option<Seen>) -> Self {
         let shared = outside.cluster.as_ref().zip(membership).map(|(cluster, membership)| {
             let (store, peers) = (cluster.store.clone(), cluster.peers.clone());
-            Arc::new(Shared { store, peers, membership: membership.clone(), files: Files::of(outside) })
+            let (vault, files) = (cluster.vault.clone(), Files::of(outside));
+            Arc::new(Shared { store, peers, membership: membership.clone(), files, vault, seen })
         });
         Self { boot, shared }
     }
@@ -185,6 +192,14 @@ impl Homes {
         Ok(shared.placed(&self.boot, SessionRow::of(key)))
     }
 
+    pub(super) fn shared(&self) -> Option<&Shared> {
+        self.shared.as_deref()
+    }
+
+    pub(super) fn boot(&self) -> &BootId {
+        &self.boot
+    }
+
     /// The files that only this replica has, and what it shares.
     pub(super) fn files(&self) -> Option<(&Shared, &Files)> {
         let shared = self.shared.as_deref()?;
@@ -226,7 +241,12 @@ impl Homes {
         let (homes, handle) = (self.clone(), handle.clone());
         tokio::spawn(async move {
             match homes.next_epoch(&handle.key).await {
-                Ok(Some(epoch)) => handle.reopened(epoch),
+                Ok(Some(epoch)) => {
+                    handle.reopened(epoch);
+                    if let Some(session) = handle.session() {
+                        homes.keep(&handle, &**session).await;
+                    }
+                }
                 Ok(None) | Err(_) => tracing::debug!(session = %handle.key, "its next epoch is not on record"),
             }
         });
@@ -235,12 +255,24 @@ impl Homes {
     /// Gives back a session of which nothing is left. Goes on until the store has heard of it, or this life is over: as
     /// long as it has not, the others wait for us.
     pub(crate) fn free(&self, key: &SessionKey, epoch: Epoch) {
+        self.give_back(key, epoch, false);
+    }
+
+    /// The same of one that its next owner may go on with.
+    pub(super) fn leave(&self, key: &SessionKey, epoch: Epoch) {
+        self.give_back(key, epoch, true);
+    }
+
+    fn give_back(&self, key: &SessionKey, epoch: Epoch, is_left: bool) {
         let Some(shared) = self.shared.clone() else { return };
         let (session, boot) = (SessionRow::of(key), self.boot.clone());
         tokio::spawn(async move {
             loop {
-                let asked = timeout(bounds::STORE_REQUEST, shared.store.free_session(session, boot.clone(), epoch));
-                let why = match asked.await {
+                let given_back = match is_left {
+                    true => shared.store.leave_session(session, boot.clone(), epoch),
+                    false => shared.store.free_session(session, boot.clone(), epoch),
+                };
+                let why = match timeout(bounds::STORE_REQUEST, given_back).await {
                     Ok(Ok(_)) => return,
                     Ok(Err(error)) => error.to_string(),
                     Err(_) => "no answer in time".to_owned(),

@@ -30,6 +30,7 @@ mod pool;
 mod reaping;
 mod refusal;
 mod registry;
+mod resuming;
 mod router;
 mod tenants;
 

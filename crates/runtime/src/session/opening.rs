@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use caribou_core::bounds;
-use caribou_core::config::Transport;
+use caribou_core::config::{Secret, Transport};
 use caribou_core::ids::Epoch;
 use caribou_ports::mcp::{Credentials, OpenError, OpenSession, Session};
 use caribou_ports::peers::{OpenedThere, PeerAddress, PeerError, Wanted};
@@ -26,7 +26,7 @@ pub(super) async fn open(birth: Birth, abandoned: watch::Receiver<bool>) -> Resu
             let taken = birth.homes.take(&birth.handle.key).await?;
             birth.handle.hold(taken);
             let opened = match birth.homes.keep_files(&birth.handle.key).await {
-                Ok(()) => bring_up(&birth, abandoned).await.map_err(Unopened::from),
+                Ok(()) => bring_up(&birth, abandoned, None).await.map_err(Unopened::from),
                 Err(why) => Err(why.into()),
             };
             drop(turn);
@@ -38,15 +38,22 @@ pub(super) async fn open(birth: Birth, abandoned: watch::Receiver<bool>) -> Resu
         }
         // Whether a remote server keeps a session is known only now.
         Home::Here => {
-            let session = bring_up(&birth, abandoned).await?;
+            let resume = birth.homes.resumable(&birth.handle).await;
+            let session = bring_up(&birth, abandoned, resume).await?;
             if session.facts().stateful {
                 match birth.homes.take(&birth.handle.key).await {
                     Ok(taken) => birth.handle.hold(taken),
                     Err(why) => {
-                        session.close().await;
+                        // Somebody else may have gone on with the same one.
+                        if session.is_resumed() {
+                            session.leave().await
+                        } else {
+                            session.close().await
+                        }
                         return Err(why.into());
                     }
                 }
+                birth.homes.keep(&birth.handle, &*session).await;
             }
             Ok(session)
         }
@@ -97,7 +104,11 @@ async fn turn(birth: &Birth, abandoned: &watch::Receiver<bool>) -> Result<OwnedS
 }
 
 /// Brings the session up here, within what is left of the deadline.
-async fn bring_up(birth: &Birth, abandoned: watch::Receiver<bool>) -> Result<Arc<dyn Session>, OpenError> {
+async fn bring_up(
+    birth: &Birth,
+    abandoned: watch::Receiver<bool>,
+    resume: Option<Secret>,
+) -> Result<Arc<dyn Session>, OpenError> {
     // A server is told that its tasks are followed only where they are.
     let is_followed = birth.outside.tasks.is_some();
     let configured = &birth.handle.server;
@@ -115,6 +126,7 @@ async fn bring_up(birth: &Birth, abandoned: watch::Receiver<bool>) -> Result<Arc
         },
         watch_lists: birth.handle.key.scope.is_catalog() || server.transport.owns_process(),
         events: birth.events.clone(),
+        resume,
         server,
     };
     match birth.outside.connector.open(request).await {

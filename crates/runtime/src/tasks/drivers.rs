@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use caribou_ports::task_driver::TaskDriver;
 
+use super::answered::AnsweredCalls;
+
 /// The driver for the tools of toolsets (contract 6.6).
 pub(crate) const ORDINARY: &str = "ordinary-tools";
 
@@ -20,7 +22,8 @@ pub(crate) struct Drivers(Arc<BTreeMap<&'static str, Arc<dyn TaskDriver>>>);
 
 impl Drivers {
     pub(crate) fn new(drivers: impl IntoIterator<Item = Arc<dyn TaskDriver>>) -> Self {
-        Self(Arc::new(drivers.into_iter().map(|driver| (driver.name(), driver)).collect()))
+        let ours: Arc<dyn TaskDriver> = Arc::new(AnsweredCalls);
+        Self(Arc::new(drivers.into_iter().chain([ours]).map(|driver| (driver.name(), driver)).collect()))
     }
 
     /// The driver of this name. `None` = a version of Caribou that this one is not had it: the task waits for that one

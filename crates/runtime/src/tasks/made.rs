@@ -13,6 +13,7 @@ use caribou_ports::store::{Noted, TaskClaim, TaskIntent};
 use caribou_ports::task_driver::{RemoteTask, TaskDriver, Upstream};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tracing::{Instrument as _, Span};
 
 use super::road::TaskRoad;
 use super::submission::{Outcome, Submission, cancel_at_remote};
@@ -35,7 +36,7 @@ impl Made {
     /// Stores it, or has it cancelled; the caller may stop waiting at any time.
     pub(crate) fn begin(self) -> oneshot::Receiver<Result<Outcome, VerbError>> {
         let (done, outcome) = oneshot::channel();
-        tokio::spawn(self.run(done));
+        tokio::spawn(self.run(done).instrument(Span::current()));
         outcome
     }
 

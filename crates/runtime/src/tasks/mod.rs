@@ -5,6 +5,7 @@
 //!                             │              │             └ not stored: the remote is told to cancel, at most 5 s waited
 //!                             │              └ no handle: taken back, or marked unknown; never submitted again
 //!   api/call_tool ──► the answer tells of a task ─► note_intent ─► record (made; not stored: cancelled there)
+//!   api/client_tasks ──► a call was answered that was to be a task ─► note_intent ─► record (made, ended by answered)
 //!   poller ──► claim ─► driver.status | cancel | answer ─► settle
 //! ```
 //!
@@ -12,6 +13,7 @@
 //! driver. [`frozen`] holds the configuration that running tasks go by (6.12), [`drivers`] who speaks to servers about
 //! tasks.
 
+mod answered;
 mod drivers;
 mod frozen;
 mod made;
@@ -20,6 +22,7 @@ mod road;
 mod submission;
 mod upstream;
 
+pub(crate) use answered::{ANSWERED, AnsweredCalls, answered};
 pub(crate) use drivers::{LEGACY, MODERN, ORDINARY};
 pub(crate) use frozen::Frozen;
 pub(crate) use made::Made;

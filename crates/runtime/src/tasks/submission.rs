@@ -30,6 +30,7 @@ use caribou_ports::task_driver::{
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tracing::{Instrument as _, Span};
 
 use super::drivers::ORDINARY;
 use super::road::{About, TaskRoad};
@@ -62,7 +63,7 @@ impl Submission {
     /// Runs it to its end; the caller may stop waiting at any time.
     pub(crate) fn begin(self) -> oneshot::Receiver<Result<Outcome, VerbError>> {
         let (done, outcome) = oneshot::channel();
-        tokio::spawn(self.run(done));
+        tokio::spawn(self.run(done).instrument(Span::current()));
         outcome
     }
 

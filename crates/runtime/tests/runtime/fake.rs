@@ -9,6 +9,7 @@ use std::time::Duration;
 use caribou_core::config::{Remote, Secret, ServerConfig, ServerEntry, Source, Transport, parse};
 use caribou_core::era::Era;
 use caribou_core::ids::{BootId, RequestId, Scope, ServerName};
+use caribou_core::task::native::Wish;
 use caribou_ports::BoxFuture;
 use caribou_ports::guard::Exit;
 use caribou_ports::mcp::{
@@ -167,7 +168,7 @@ impl Connector for FakeConnector {
             fake.sinks.lock().unwrap().push((request.label, request.events.clone()));
             let (end, _) = watch::channel(None);
             let (era, capabilities) = (*fake.era.lock().unwrap(), *fake.capabilities.lock().unwrap());
-            fake.declared.lock().unwrap().push(serde_json::Value::Object(request.server.profile()).to_string());
+            fake.declared.lock().unwrap().push(serde_json::Value::Object(request.server.task_profile()).to_string());
             let session = FakeSession {
                 fake,
                 events: request.events,
@@ -372,7 +373,7 @@ pub(crate) fn call(name: &str, thread: &str) -> CallTool {
         run_id: None,
         tool_call_id: None,
         scope: Scope::new(Some("ann"), Some(thread)),
-        task: false,
+        task: Wish::Unsaid,
         timeout: None,
         progress: None,
         shape: Shape::Raw,

@@ -47,6 +47,27 @@ impl ClientSessions for Memory {
         Box::pin(async move { Ok(noted) })
     }
 
+    fn subscribe_client(
+        &self,
+        id: String,
+        uri: String,
+        is_wanted: bool,
+        most_chars: u32,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let mut kept = self.of_clients();
+        let noted = kept.get_mut(&id).is_some_and(|(session, _)| {
+            let others = session.subscriptions.iter().filter(|each| **each != uri).cloned();
+            let all: Vec<String> = others.chain(is_wanted.then_some(uri.clone())).collect();
+            // Each stands between two line ends.
+            let fits = all.iter().map(|uri| uri.chars().count() + 2).sum::<usize>() <= most_chars as usize;
+            if fits {
+                session.subscriptions = all;
+            }
+            fits
+        });
+        Box::pin(async move { Ok(noted) })
+    }
+
     fn end_client_session(&self, id: String) -> BoxFuture<'_, Result<bool, StoreError>> {
         let ended = self.of_clients().remove(&id).is_some();
         Box::pin(async move { Ok(ended) })

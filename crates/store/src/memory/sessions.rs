@@ -7,7 +7,7 @@ use std::time::Duration;
 use caribou_core::ids::{BootId, Epoch, SessionKey};
 use caribou_core::session::{Life, Owner, Ownership, SessionRow};
 use caribou_ports::BoxFuture;
-use caribou_ports::store::{Sessions, StoreError, StoredSession, TakeSession, Taken};
+use caribou_ports::store::{Resumption, Sessions, StoreError, StoredSession, TakeSession, Taken};
 use tokio::time::Instant;
 
 use super::Memory;
@@ -23,6 +23,13 @@ pub(super) struct Row {
     epoch: Epoch,
     told: Epoch,
     taken: Instant,
+    resumption: Option<Vec<u8>>,
+}
+
+impl Row {
+    fn is_held(&self, owner: &BootId, epoch: Epoch) -> bool {
+        self.owner.as_ref() == Some(owner) && self.epoch == epoch
+    }
 }
 
 impl Memory {
@@ -56,7 +63,7 @@ impl Sessions for Memory {
         let taken = if may_act && is_free {
             let told = rows.get(&taking.session).map_or(Epoch(0), |row| row.told);
             let (key, owner, epoch) = (taking.key, Some(taking.owner), epoch.next());
-            rows.insert(taking.session, Row { key, owner, epoch, told, taken: Instant::now() });
+            rows.insert(taking.session, Row { key, owner, epoch, told, taken: Instant::now(), resumption: None });
             Taken::Taken(epoch)
         } else {
             Taken::Held(before.unwrap_or(Ownership { owner: None, epoch }))
@@ -71,9 +78,41 @@ impl Sessions for Memory {
         epoch: Epoch,
     ) -> BoxFuture<'_, Result<bool, StoreError>> {
         let mut rows = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = rows.get_mut(&session).filter(|row| row.owner.as_ref() == Some(&owner) && row.epoch == epoch);
-        let is_freed = held.map(|row| row.owner = None).is_some();
+        let held = rows.get_mut(&session).filter(|row| row.is_held(&owner, epoch));
+        let is_freed = held.map(|row| (row.owner, row.resumption) = (None, None)).is_some();
         Box::pin(async move { Ok(is_freed) })
+    }
+
+    fn leave_session(
+        &self,
+        session: SessionRow,
+        owner: BootId,
+        epoch: Epoch,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let mut rows = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = rows.get_mut(&session).filter(|row| row.is_held(&owner, epoch));
+        let is_left = held.map(|row| row.owner = None).is_some();
+        Box::pin(async move { Ok(is_left) })
+    }
+
+    fn keep_resumption(
+        &self,
+        session: SessionRow,
+        owner: BootId,
+        epoch: Epoch,
+        sealed: Vec<u8>,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let mut rows = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = rows.get_mut(&session).filter(|row| row.is_held(&owner, epoch));
+        let is_kept = held.map(|row| row.resumption = Some(sealed)).is_some();
+        Box::pin(async move { Ok(is_kept) })
+    }
+
+    fn find_resumption(&self, session: SessionRow) -> BoxFuture<'_, Result<Option<Resumption>, StoreError>> {
+        let rows = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept =
+            rows.get(&session).and_then(|row| Some(Resumption { epoch: row.epoch, sealed: row.resumption.clone()? }));
+        Box::pin(async { Ok(kept) })
     }
 
     fn told_epoch(&self, session: SessionRow, epoch: Epoch) -> BoxFuture<'_, Result<Option<Epoch>, StoreError>> {

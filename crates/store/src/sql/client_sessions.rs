@@ -23,13 +23,20 @@ const BEGIN: Statement = statement!(
 );
 
 const FIND: Statement = statement!(
-    "SELECT principal, server, version, capabilities, log_level, " (MS_SINCE used_at) "
+    "SELECT principal, server, version, capabilities, log_level, subscriptions, " (MS_SINCE used_at) "
      FROM mcp_client_session WHERE id = $1"
 );
 
 const USED: Statement = statement!("UPDATE mcp_client_session SET used_at = " NOW " WHERE id = $1");
 
 const SET_LEVEL: Statement = statement!("UPDATE mcp_client_session SET log_level = $2 WHERE id = $1");
+
+/// One statement for both: taken off, and put at the end again if it is wanted. So two at once lose nothing of each
+/// other. $2 is the URI between line ends, $3 what is put at the end.
+const SUBSCRIBE: Statement = statement!(
+    "UPDATE mcp_client_session SET subscriptions = replace(subscriptions, $2, '') || $3
+     WHERE id = $1 AND length(replace(subscriptions, $2, '')) + length($3) <= $4"
+);
 
 const END: Statement = statement!("DELETE FROM mcp_client_session WHERE id = $1");
 
@@ -60,7 +67,9 @@ impl ClientSessions for SqlStore {
             let found: Option<Found> = read!(self, |connection, word| {
                 sqlx::query_as(word(FIND)).bind(&id).fetch_optional(connection).await
             })?;
-            let Some((principal, server, version, capabilities, log_level, unused_ms)) = found else { return Ok(None) };
+            let Some((principal, server, version, capabilities, log_level, uris, unused_ms)) = found else {
+                return Ok(None);
+            };
             let unused = duration(unused_ms);
             if unused > idle {
                 return Ok(None);
@@ -70,7 +79,9 @@ impl ClientSessions for SqlStore {
                     sqlx::query(word(USED)).bind(&id).execute(connection).await.map(drop)
                 })?;
             }
-            Ok(Some(ClientSession { id, principal: principal.into(), server, version, capabilities, log_level }))
+            let subscriptions = uris.split('\n').filter(|uri| !uri.is_empty()).map(str::to_owned).collect();
+            let principal = principal.into();
+            Ok(Some(ClientSession { id, principal, server, version, capabilities, log_level, subscriptions }))
         })
     }
 
@@ -78,6 +89,23 @@ impl ClientSessions for SqlStore {
         Box::pin(async move {
             change!(self, |connection, word| {
                 let set = sqlx::query(word(SET_LEVEL)).bind(&id).bind(&level);
+                set.execute(connection).await.map(|done| done.rows_affected() > 0)
+            })
+        })
+    }
+
+    fn subscribe_client(
+        &self,
+        id: String,
+        uri: String,
+        is_wanted: bool,
+        most_chars: u32,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(async move {
+            let line = format!("\n{uri}\n");
+            let put = if is_wanted { line.as_str() } else { "" };
+            change!(self, |connection, word| {
+                let set = sqlx::query(word(SUBSCRIBE)).bind(&id).bind(&line).bind(put).bind(i64::from(most_chars));
                 set.execute(connection).await.map(|done| done.rows_affected() > 0)
             })
         })
@@ -102,5 +130,5 @@ impl ClientSessions for SqlStore {
     }
 }
 
-/// Principal, server, revision, capabilities, log level, and for how long it was not used.
-type Found = (String, Option<String>, String, String, Option<String>, i64);
+/// Principal, server, revision, capabilities, log level, subscriptions, and for how long it was not used.
+type Found = (String, Option<String>, String, String, Option<String>, String, i64);

@@ -11,6 +11,7 @@ mod config_revisions;
 mod connections;
 mod errors;
 mod generations;
+mod inspect;
 mod notifications;
 mod oauth_chains;
 mod pools;
@@ -26,5 +27,6 @@ mod tasks;
 mod thread_volumes;
 mod wakeups;
 
+pub use inspect::Inspected;
 pub use pools::SqlStore;
 pub use schema::SchemaError;

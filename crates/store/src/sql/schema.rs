@@ -69,7 +69,7 @@ impl SchemaError {
 const MAKE_TABLE: &str =
     "CREATE TABLE IF NOT EXISTS caribou_migration (version integer PRIMARY KEY, name text NOT NULL)";
 
-const APPLIED: &str = "SELECT version, name FROM caribou_migration ORDER BY version";
+pub(super) const APPLIED: &str = "SELECT version, name FROM caribou_migration ORDER BY version";
 
 const RECORD: &str = "INSERT INTO caribou_migration (version, name) VALUES ($1, $2)";
 
@@ -162,7 +162,7 @@ async fn check(connection: &mut PgConnection) -> Result<(), SchemaError> {
 }
 
 /// The step that comes after those applied.
-fn pending(applied: &[(i32, String)]) -> Result<Option<&'static Migration>, SchemaError> {
+pub(super) fn pending(applied: &[(i32, String)]) -> Result<Option<&'static Migration>, SchemaError> {
     if let Some((database, _)) = applied.last().filter(|(version, _)| *version > newest()) {
         return Err(SchemaError::Newer { database: *database, known: newest() });
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use caribou_core::ids::{BootId, Epoch, Scope, ServerName, SessionKey, ThreadId, UserId};
 use caribou_core::session::{Life, Owner, Ownership, SessionRow};
 use caribou_ports::BoxFuture;
-use caribou_ports::store::{Sessions, StoreError, StoredSession, TakeSession, Taken};
+use caribou_ports::store::{Resumption, Sessions, StoreError, StoredSession, TakeSession, Taken};
 use sqlx::Connection as _;
 use uuid::Uuid;
 
@@ -26,7 +26,7 @@ const TAKE: Statement = statement!(
     "INSERT INTO mcp_session (session, server, user_id, thread_id, owner, epoch, taken_at)
      SELECT $1, $2, $3, $4, boot_id, 1, " NOW " FROM replica WHERE boot_id = $5 AND state = 1
      ON CONFLICT (session) DO UPDATE
-        SET owner = excluded.owner, epoch = mcp_session.epoch + 1, taken_at = excluded.taken_at
+        SET owner = excluded.owner, epoch = mcp_session.epoch + 1, taken_at = excluded.taken_at, resumption_ct = NULL
         WHERE mcp_session.owner IS NULL OR mcp_session.owner = excluded.owner
            OR NOT EXISTS (SELECT 1 FROM replica AS held WHERE held.boot_id = mcp_session.owner
                              AND (held.state < 3 OR held.dead_at > " (MS_AGO 6) "))
@@ -34,8 +34,19 @@ const TAKE: Statement = statement!(
 );
 
 /// The conditions keep what somebody else has taken meanwhile, and what was taken again.
-const FREE: Statement =
+const FREE: Statement = statement!(
+    "UPDATE mcp_session SET owner = NULL, resumption_ct = NULL WHERE session = $1 AND owner = $2 AND epoch = $3"
+);
+
+/// What was kept of it stays.
+const LEAVE: Statement =
     statement!("UPDATE mcp_session SET owner = NULL WHERE session = $1 AND owner = $2 AND epoch = $3");
+
+const KEEP: Statement =
+    statement!("UPDATE mcp_session SET resumption_ct = $4 WHERE session = $1 AND owner = $2 AND epoch = $3");
+
+const KEPT: Statement =
+    statement!("SELECT epoch, resumption_ct FROM mcp_session WHERE session = $1 AND resumption_ct IS NOT NULL");
 
 const TOLD: Statement = statement!("SELECT told_epoch FROM mcp_session WHERE session = $1" LOCKED);
 
@@ -83,12 +94,40 @@ impl Sessions for SqlStore {
         owner: BootId,
         epoch: Epoch,
     ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(self.give_back(FREE, session, owner, epoch))
+    }
+
+    fn leave_session(
+        &self,
+        session: SessionRow,
+        owner: BootId,
+        epoch: Epoch,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(self.give_back(LEAVE, session, owner, epoch))
+    }
+
+    fn keep_resumption(
+        &self,
+        session: SessionRow,
+        owner: BootId,
+        epoch: Epoch,
+        sealed: Vec<u8>,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
         Box::pin(async move {
             let (owner, epoch) = (uuid(&owner)?, number(epoch));
             change!(self, |connection, word| {
-                let free = sqlx::query(word(FREE)).bind(&session.0[..]).bind(owner).bind(epoch);
-                free.execute(connection).await.map(|done| done.rows_affected() > 0)
+                let keep = sqlx::query(word(KEEP)).bind(&session.0[..]).bind(owner).bind(epoch).bind(&sealed[..]);
+                keep.execute(connection).await.map(|done| done.rows_affected() > 0)
             })
+        })
+    }
+
+    fn find_resumption(&self, session: SessionRow) -> BoxFuture<'_, Result<Option<Resumption>, StoreError>> {
+        Box::pin(async move {
+            let kept: Option<(i64, Vec<u8>)> = read!(self, |connection, word| {
+                sqlx::query_as(word(KEPT)).bind(&session.0[..]).fetch_optional(connection).await
+            })?;
+            Ok(kept.map(|(epoch, sealed)| Resumption { epoch: self::epoch(epoch), sealed }))
         })
     }
 
@@ -117,6 +156,23 @@ impl Sessions for SqlStore {
                 Some(owner) => sqlx::query_as(word(LIST_OF)).bind(limit).bind(owner).fetch_all(connection).await,
             })?;
             Ok(rows.into_iter().map(stored).collect())
+        })
+    }
+}
+
+impl SqlStore {
+    /// Gives a session back by this statement, if it is still held so.
+    async fn give_back(
+        &self,
+        statement: Statement,
+        session: SessionRow,
+        owner: BootId,
+        epoch: Epoch,
+    ) -> Result<bool, StoreError> {
+        let (owner, epoch) = (uuid(&owner)?, number(epoch));
+        change!(self, |connection, word| {
+            let free = sqlx::query(word(statement)).bind(&session.0[..]).bind(owner).bind(epoch);
+            free.execute(connection).await.map(|done| done.rows_affected() > 0)
         })
     }
 }

@@ -8,7 +8,10 @@ use anyhow::Context as _;
 use caribou_core::config::Secret;
 use clap::{Args, Parser, Subcommand};
 
-use super::{audit, check, config, demo, keys, migrate, oauth, replicas, serve, servers, sessions, tasks, tools};
+use super::{
+    audit, check, cluster, config, demo, doctor, keys, migrate, oauth, replicas, serve, servers, sessions, stdio,
+    tasks, tools,
+};
 use crate::settings::{self, Flag, Inputs, Loaded};
 
 /// The variable beside `--config`. Not a setting: it says where settings are.
@@ -28,6 +31,8 @@ pub(super) enum Command {
     Serve(serve::Arguments),
     /// Check both configuration files and name every problem
     Check(check::Arguments),
+    /// Look at everything a replica needs, and say what to do about what does not work
+    Doctor(doctor::Arguments),
     /// Give the database the schema that this version needs
     Migrate(migrate::Arguments),
     /// List and call tools
@@ -38,6 +43,8 @@ pub(super) enum Command {
     /// Show, answer and cancel what runs in the background
     #[command(subcommand)]
     Tasks(TasksCommand),
+    /// Be an MCP server over stdin and stdout, for clients that only start processes
+    Stdio(stdio::Arguments),
     /// Show who did what
     Audit(audit::Arguments),
     /// Show the servers and how they are
@@ -46,6 +53,8 @@ pub(super) enum Command {
     Replicas(replicas::Arguments),
     /// See Caribou work, with a server of its own and nothing to install
     Demo(demo::Arguments),
+    /// Try a cluster on this machine: replicas over PostgreSQL and Redis, until Ctrl-C
+    Cluster(cluster::Arguments),
     /// Make, list and revoke the keys of callers; make and rotate those that encrypt what is stored
     #[command(subcommand)]
     Keys(KeysCommand),
@@ -189,8 +198,7 @@ impl SettingsArguments {
     /// When the file cannot be read.
     pub(super) fn load(&self, listen: Option<SocketAddr>) -> anyhow::Result<Loaded> {
         let env = |name: &str| std::env::var(name).ok();
-        let named = self.config.clone().or_else(|| env(CONFIG_VARIABLE).filter(|p| !p.is_empty()).map(PathBuf::from));
-        let file = match named {
+        let file = match self.config_file() {
             Some(path) => {
                 let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
                 Some(settings::File { path, text })
@@ -198,6 +206,12 @@ impl SettingsArguments {
             None => None,
         };
         Ok(settings::load(&Inputs { file, env: &env, flags: self.flags(listen) }))
+    }
+
+    /// The file that Caribou's own settings are read from, if one is named.
+    pub(super) fn config_file(&self) -> Option<PathBuf> {
+        let variable = || std::env::var(CONFIG_VARIABLE).ok().filter(|path| !path.is_empty());
+        self.config.clone().or_else(|| variable().map(PathBuf::from))
     }
 
     fn flags(&self, listen: Option<SocketAddr>) -> Vec<Flag> {
@@ -241,6 +255,7 @@ mod tests {
     fn every_documented_command_is_understood() {
         for line in [
             "caribou check --json",
+            "caribou doctor --offline --timeout 3 --json --config c.yaml",
             "caribou tools list --server http://127.0.0.1:8750",
             "caribou tools list --server https://127.0.0.1:8750 --ca ca.pem",
             "caribou tools call demo_add --arg a=1 --arg b=2 --user ann --thread t --timeout 2.5 --progress --json",
@@ -266,6 +281,7 @@ mod tests {
             "caribou tasks redeliver mcp-task-1",
             "caribou audit",
             "caribou audit --user ann --from demo --tool demo_add --outcome denied --by key-1 --limit 10 --json",
+            "caribou stdio --server http://127.0.0.1:8750 --key-file k --header X-Caribou-Thread=THREAD",
             "caribou oauth list --json",
             "caribou oauth show shop --server http://127.0.0.1:8750",
             "caribou oauth refresh shop",

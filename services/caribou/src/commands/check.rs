@@ -83,7 +83,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// What `serve` would refuse although each setting is right by itself.
-fn refused_later(settings: &Settings) -> Vec<Problem> {
+pub(super) fn refused_later(settings: &Settings) -> Vec<Problem> {
     let problem = |path: &str, what: String, mend: &str| Problem {
         severity: Severity::Error,
         file: "settings".to_owned(),

@@ -52,7 +52,7 @@ pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::take()?;
     let mut settings = Settings::default();
     "warn".clone_into(&mut settings.log.level);
-    let telemetry = Telemetry::start(&settings.log)?;
+    let telemetry = Telemetry::start(&settings)?;
     let folder = tempfile::tempdir().context("no folder for the demo server")?;
     settings.data_dir = folder.path().to_owned();
     settings.extensions_config_path = Some(write_servers(folder.path())?);
@@ -60,7 +60,7 @@ pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     settings.mcp_tasks.poll_interval_seconds = 1;
     let servers = assemble::follow_servers(&settings, None).await?;
     let store = assemble::open_store(&settings).await?;
-    let replica = Box::pin(Replica::start(&settings, servers, Some(store), None)).await?;
+    let replica = Box::pin(Replica::start(&settings, servers, Some(store), None, telemetry.boot.clone())).await?;
     let gateway = Gateway::inside(replica, &settings, telemetry);
     let shown = tokio::select! {
         shown = show(&gateway, arguments.json) => shown,
@@ -150,6 +150,7 @@ async fn serve(listen: Option<SocketAddr>, counter: String, gateway: Gateway, si
     for line in curl_lines(&base, &counter) {
         output::line(format_args!("     {line}"))?;
     }
+    output::line(format_args!("\n     In a browser: {base}/console"))?;
     output::line("")?;
     Box::pin(lifecycle::serve(Doors::only(listener), router, *replica, telemetry, signals)).await
 }

@@ -125,14 +125,15 @@ impl Gateway {
 
     async fn local(arguments: &SettingsArguments) -> anyhow::Result<Self> {
         let settings = for_one_command(assemble::accept(arguments.load(None)?)?);
-        let telemetry = Telemetry::start(&settings.log)?;
+        let telemetry = Telemetry::start(&settings)?;
         // A file is followed without the database, which may be anywhere.
         let store = match settings.config.source {
             ConfigOrigin::Database => followed::store_of(&settings).await?,
             ConfigOrigin::File => None,
         };
         let servers = assemble::follow_servers(&settings, store.as_ref()).await?;
-        Ok(Self::inside(Box::pin(Replica::start(&settings, servers, None, None)).await?, &settings, telemetry))
+        let replica = Box::pin(Replica::start(&settings, servers, None, None, telemetry.boot.clone())).await?;
+        Ok(Self::inside(replica, &settings, telemetry))
     }
 
     /// The replica in this process.

@@ -7,7 +7,10 @@ use clap::Parser as _;
 
 use super::arguments::{Command, CommandLine, ConfigCommand, KeysCommand, OAuthCommand, TasksCommand, ToolsCommand};
 use super::usage::{self, Usage};
-use super::{audit, check, config, demo, keys, migrate, oauth, replicas, serve, servers, sessions, tasks, tools};
+use super::{
+    audit, check, cluster, config, demo, doctor, keys, migrate, oauth, replicas, serve, servers, sessions, stdio,
+    tasks, tools,
+};
 
 /// Runs the command that this process was started for.
 pub(crate) fn run() -> ExitCode {
@@ -27,15 +30,18 @@ async fn execute(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve(arguments) => Box::pin(serve::run(arguments)).await,
         Command::Check(arguments) => check::run(&arguments),
+        Command::Doctor(arguments) => Box::pin(doctor::run(arguments)).await,
         Command::Migrate(arguments) => migrate::run(arguments).await,
         Command::Tools(ToolsCommand::List(arguments)) => tools::list::run(arguments).await,
         Command::Tools(ToolsCommand::Call(arguments)) => tools::call::run(arguments).await,
         Command::Sessions(arguments) => sessions::run(arguments).await,
+        Command::Stdio(arguments) => Box::pin(stdio::run(arguments)).await,
         Command::Tasks(command) => execute_tasks(command).await,
         Command::Audit(arguments) => audit::run(arguments).await,
         Command::Servers(arguments) => servers::run(arguments).await,
         Command::Replicas(arguments) => replicas::run(arguments).await,
         Command::Demo(arguments) => Box::pin(demo::run(arguments)).await,
+        Command::Cluster(arguments) => Box::pin(cluster::run(arguments)).await,
         Command::Keys(KeysCommand::Create(arguments)) => keys::create::run(arguments).await,
         Command::Keys(KeysCommand::List(arguments)) => keys::list::run(arguments).await,
         Command::Keys(KeysCommand::Revoke(arguments)) => keys::revoke::run(arguments).await,

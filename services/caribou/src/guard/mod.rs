@@ -48,3 +48,4 @@ mod supervisor;
 pub(crate) mod sweep;
 
 pub use client::{Guard, GuardError, GuardOptions};
+pub(crate) use startable::could_start;

@@ -5,7 +5,7 @@
 //! its arguments, its environment or its folder (invariant O3).
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
@@ -23,6 +23,15 @@ pub(super) fn check(spawn: &Spawn) -> Result<(), String> {
         None => Ok(()),
         Some(reason) => Err(format!("cannot start `{}`: {reason}", shown(program))),
     }
+}
+
+/// Whether a program could be started with this `PATH` in this folder; nothing is.
+///
+/// # Errors
+/// In one sentence why not.
+pub(crate) fn could_start(program: &str, path: Option<String>, cwd: Option<PathBuf>) -> Result<(), String> {
+    let env = path.map(|path| ("PATH".to_owned(), path)).into_iter().collect();
+    check(&Spawn { child: 0, session: String::new(), argv: vec![program.to_owned()], env, cwd })
 }
 
 /// A program's name for people: a report has a limit.
@@ -74,8 +83,6 @@ fn find(path: &Path) -> Found {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
 
     fn checked(program: &str, path: Option<&str>, cwd: Option<&str>) -> Result<(), String> {

@@ -14,10 +14,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Audit, Auth, Cluster, DatabaseUrl, Deployment, Grpc, Guardrails, Interceptors, McpEndpoint, Network, Personal,
-    Shutdown, Threads, Tls, ToolSearch,
+    Audit, Auth, Cluster, Console, DatabaseUrl, Deployment, Grpc, Guardrails, Interceptors, McpEndpoint, Network,
+    Personal, Shutdown, Threads, Tls, ToolSearch,
 };
-use super::{Backend, Config, Database, McpTasks, Redis};
+use super::{Backend, Config, Database, McpTasks, Redis, TelemetrySettings};
 
 /// The port of `listen` when nothing else is said.
 const DEFAULT_PORT: u16 = 8750;
@@ -92,9 +92,15 @@ pub struct Settings {
     /// What is logged, on stderr.
     #[garde(dive)]
     pub log: Log,
+    /// What is exported over OTLP.
+    #[garde(dive)]
+    pub telemetry: TelemetrySettings,
     /// The REST interface.
     #[garde(dive)]
     pub rest: Rest,
+    /// The web console.
+    #[garde(dive)]
+    pub console: Console,
     /// Caribou as one MCP server.
     #[garde(dive)]
     pub mcp_endpoint: McpEndpoint,
@@ -257,7 +263,9 @@ impl Default for Settings {
             interceptors: Interceptors::default(),
             audit: Audit::default(),
             log: Log::default(),
+            telemetry: TelemetrySettings::default(),
             rest: Rest::default(),
+            console: Console::default(),
             mcp_endpoint: McpEndpoint::default(),
             grpc: Grpc::default(),
             tls: Tls::default(),

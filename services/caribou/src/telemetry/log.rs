@@ -1,11 +1,16 @@
 //! The log on stderr. Stdout belongs to what a command was asked for.
+//!
+//! Lines for programs name the trace and the span that they stand in, when spans are exported.
 
 use std::io::{IsTerminal, stderr};
 
+use opentelemetry::trace::TraceContextExt as _;
 use tracing::subscriber::Interest;
-use tracing::{Metadata, Subscriber};
+use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::filter::{EnvFilter, FilterExt};
 use tracing_subscriber::fmt;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::{Context, Filter, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
@@ -20,8 +25,40 @@ where
     let filter = filter(settings, spans_are_made);
     let lines = fmt::layer().with_writer(stderr);
     match settings.format {
-        LogFormat::Json => lines.json().flatten_event(true).with_filter(filter).boxed(),
+        LogFormat::Json => {
+            let lines = lines.json().flatten_event(true);
+            lines.map_event_format(|format| Placed { format, spans_are_made }).with_filter(filter).boxed()
+        }
         LogFormat::Human => lines.with_ansi(stderr().is_terminal()).with_target(false).with_filter(filter).boxed(),
+    }
+}
+
+/// A format of JSON objects, with the place of each line in its trace behind everything else.
+struct Placed<F> {
+    format: F,
+    spans_are_made: bool,
+}
+
+impl<S, N, F> FormatEvent<S, N> for Placed<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'w> FormatFields<'w> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut to: Writer<'_>, event: &Event<'_>) -> std::fmt::Result {
+        let place = self.spans_are_made.then(|| opentelemetry::Context::current().span().span_context().clone());
+        let Some(place) = place.filter(|place| place.is_valid()) else {
+            return self.format.format_event(context, to, event);
+        };
+        let mut line = String::new();
+        self.format.format_event(context, Writer::new(&mut line), event)?;
+        match line.trim_end().strip_suffix('}') {
+            Some(open) => {
+                let (trace, span) = (place.trace_id(), place.span_id());
+                writeln!(to, r#"{open},"trace_id":"{trace}","span_id":"{span}"}}"#)
+            }
+            None => to.write_str(&line),
+        }
     }
 }
 
@@ -52,17 +89,19 @@ impl<S> Filter<S> for Wanted {
 }
 
 /// `RUST_LOG` when it is set, else the setting. Both were checked or are mended here: a log must come up.
-fn directives(settings: &Log) -> EnvFilter {
+pub(super) fn directives(settings: &Log) -> EnvFilter {
     let chosen = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
     EnvFilter::builder().parse_lossy(chosen.unwrap_or_else(|| settings.level.clone()))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::io::Write;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
 
-    use tracing::Event;
+    use opentelemetry::trace::TracerProvider as _;
+    use opentelemetry_sdk::trace::SdkTracerProvider;
     use tracing_subscriber::layer::SubscriberExt as _;
 
     use super::*;
@@ -103,5 +142,40 @@ mod tests {
     fn the_log_alone_wants_lines_and_no_spans() {
         assert!(!spans_are_enabled(false));
         assert!(spans_are_enabled(true));
+    }
+
+    /// Keeps what is written.
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_for_programs_names_its_place_in_its_trace() {
+        let kept = Kept::default();
+        let writer = kept.clone();
+        let lines = fmt::layer().with_writer(move || writer.clone()).json().flatten_event(true);
+        let lines = lines.map_event_format(|format| Placed { format, spans_are_made: true });
+        let tracer = SdkTracerProvider::builder().build().tracer("test");
+        let subscriber = tracing_subscriber::registry().with(tracing_opentelemetry::layer().with_tracer(tracer));
+        tracing::subscriber::with_default(subscriber.with(lines), || {
+            tracing::info!("outside");
+            tracing::info_span!("call").in_scope(|| tracing::info!(tools = 3, "inside"));
+        });
+        let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!((&lines[0]["message"], lines[0].get("trace_id")), (&"outside".into(), None));
+        let inside = &lines[1];
+        assert_eq!((&inside["message"], &inside["tools"]), (&"inside".into(), &3.into()));
+        let length = |key: &str| inside[key].as_str().map(str::len);
+        assert_eq!((length("trace_id"), length("span_id")), (Some(32), Some(16)), "{inside}");
     }
 }

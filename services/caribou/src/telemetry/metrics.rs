@@ -1,9 +1,13 @@
-//! Metrics: made through the OpenTelemetry API wherever something happens, shown to Prometheus as text.
+//! Metrics: made through the OpenTelemetry API wherever something happens, shown to Prometheus as text, and exported when
+//! a collector is named.
 
+use opentelemetry_otlp::MetricExporter;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkError;
-use opentelemetry_sdk::metrics::{Aggregation, Instrument, InstrumentKind, SdkMeterProvider, Stream};
+use opentelemetry_sdk::metrics::{Aggregation, Instrument, InstrumentKind, PeriodicReader, SdkMeterProvider, Stream};
 use prometheus::{Registry, TextEncoder};
+
+use super::otlp::Counted;
 
 /// Bucket limits of everything measured in seconds: from a warm call over loopback to the bound of any call.
 const SECONDS: [f64; 16] =
@@ -23,16 +27,29 @@ impl Metrics {
     }
 }
 
-/// Makes the process-wide meter provider; instruments made before this call count nothing.
-pub(super) fn start(resource: Resource) -> Result<Metrics, OTelSdkError> {
+/// What was set up.
+pub(super) struct Started {
+    /// What `/metrics` shows.
+    pub(super) shown: Metrics,
+    /// To export the last ones with.
+    pub(super) provider: SdkMeterProvider,
+}
+
+/// Makes the process-wide meter provider; instruments made before this call count nothing. A thread of the reader exports
+/// every minute, or as often as `OTEL_METRIC_EXPORT_INTERVAL` says.
+pub(super) fn start(resource: Resource, exporter: Option<Counted<MetricExporter>>) -> Result<Started, OTelSdkError> {
     let registry = Registry::new();
     // Scope labels would repeat our own name on every line.
-    let exporter =
+    let shown =
         opentelemetry_prometheus::exporter().with_registry(registry.clone()).scope_info_enabled(false).build()?;
-    let provider =
-        SdkMeterProvider::builder().with_resource(resource).with_reader(exporter).with_view(buckets_of_seconds).build();
-    opentelemetry::global::set_meter_provider(provider);
-    Ok(Metrics(registry))
+    let builder = SdkMeterProvider::builder().with_resource(resource).with_reader(shown).with_view(buckets_of_seconds);
+    let provider = match exporter {
+        Some(exporter) => builder.with_reader(PeriodicReader::builder(exporter).build()),
+        None => builder,
+    };
+    let provider = provider.build();
+    opentelemetry::global::set_meter_provider(provider.clone());
+    Ok(Started { shown: Metrics(registry), provider })
 }
 
 fn buckets_of_seconds(instrument: &Instrument) -> Option<Stream> {
@@ -47,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_histogram_of_seconds_is_shown_with_our_buckets_and_without_scope() {
-        let metrics = start(Resource::builder().with_service_name("caribou").build()).unwrap();
+        let metrics = start(Resource::builder().with_service_name("caribou").build(), None).unwrap().shown;
         let meter = opentelemetry::global::meter("caribou");
         meter.f64_histogram("caribou_call_duration").with_unit("s").build().record(0.02, &[]);
         let text = metrics.render();

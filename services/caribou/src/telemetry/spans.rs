@@ -1,33 +1,28 @@
-//! Spans over OTLP/gRPC, when the variable of the OpenTelemetry specification names a collector.
+//! Spans over OTLP, when a collector of them is named.
 //!
 //! Without one no layer wants spans, so their call sites are switched off and a call pays nothing for them.
 
 use opentelemetry::trace::TracerProvider;
-use opentelemetry_otlp::{ExporterBuildError, SpanExporter};
+use opentelemetry_otlp::SpanExporter;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
-use opentelemetry_sdk::trace::SdkTracerProvider;
+use opentelemetry_sdk::trace::{BatchSpanProcessor, SdkTracerProvider};
 use tracing::Subscriber;
 use tracing_subscriber::filter::EnvFilter;
 use tracing_subscriber::layer::Layer;
 use tracing_subscriber::registry::LookupSpan;
 
-/// The variables that name a collector; the second one is for spans alone.
-const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
+use super::otlp::{Counted, QueuedSpans};
 
 /// The exporter sends over h2 and hyper: their own spans would cause further exports without end.
-const DIRECTIVES: &str = "info,ractor=warn,h2=off,hyper=off,hyper_util=off,tonic=off,tower=off";
+const DIRECTIVES: &str = "info,ractor=warn,h2=off,hyper=off,hyper_util=off,tonic=off,tower=off,reqwest=off";
 
-/// Whether somebody wants spans.
-pub(super) fn wanted() -> bool {
-    ENDPOINTS.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
-}
-
-/// Starts the exporter; its own thread batches, and a full queue drops spans rather than holding calls.
-pub(super) fn start(resource: Resource) -> Result<SdkTracerProvider, ExporterBuildError> {
-    let exporter = SpanExporter::builder().with_tonic().build()?;
+/// Starts the exporter; a thread of its own batches, and a full queue drops spans rather than holding calls.
+pub(super) fn start(resource: Resource, exporter: Counted<SpanExporter>) -> SdkTracerProvider {
     opentelemetry::global::set_text_map_propagator(TraceContextPropagator::new());
-    Ok(SdkTracerProvider::builder().with_resource(resource).with_batch_exporter(exporter).build())
+    let queue = exporter.queue.clone();
+    let spans = QueuedSpans { batches: BatchSpanProcessor::builder(exporter).build(), queue };
+    SdkTracerProvider::builder().with_resource(resource).with_span_processor(spans).build()
 }
 
 /// The layer that turns spans of the log's API into exported ones.
@@ -37,5 +32,11 @@ where
 {
     tracing_opentelemetry::layer()
         .with_tracer(provider.tracer("caribou"))
+        // Nobody looks for a call by lines of our source or by threads.
+        .with_location(false)
+        .with_threads(false)
+        .with_target(false)
+        .with_level(false)
+        .with_tracked_inactivity(false)
         .with_filter(EnvFilter::builder().parse_lossy(DIRECTIVES))
 }

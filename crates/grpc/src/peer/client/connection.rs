@@ -11,6 +11,7 @@ use caribou_core::session::NotTaken;
 use caribou_ports::peers::{PeerAddress, PeerError};
 use caribou_proto::peer::v1;
 use caribou_proto::peer::v1::session_service_client::SessionServiceClient;
+use caribou_trace::TraceContext;
 use http::{Request, Response, Uri};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tonic::body::Body;
 use tower::Service;
+use tracing::Span;
 
 use super::options::PeerOptions;
 use crate::peer::server::{LARGEST_MESSAGE, PROTOCOL};
@@ -39,6 +41,8 @@ const SIGN_OF_LIFE_ANSWER: Duration = Duration::from_secs(3);
 pub(super) struct Connection {
     client: SessionServiceClient<Sender>,
     lost: CancellationToken,
+    /// The version of Caribou at the other end; empty until it was asked.
+    version: String,
 }
 
 impl Connection {
@@ -99,7 +103,7 @@ impl Connection {
         let client = SessionServiceClient::with_origin(sender, origin)
             .max_decoding_message_size(LARGEST_MESSAGE)
             .max_encoding_message_size(LARGEST_MESSAGE);
-        Ok(Self { client, lost })
+        Ok(Self { client, lost, version: String::new() })
     }
 
     /// Addresses are used again, and versions differ while a cluster is renewed.
@@ -119,12 +123,18 @@ impl Connection {
             let detail = format!("version {version} of Caribou speaks protocol {theirs}, this one {PROTOCOL}");
             return Err(PeerError::Unreachable(detail));
         }
+        self.version = answer.version;
         Ok(())
     }
 
     /// To ask something with.
     pub(super) fn client(&self) -> SessionServiceClient<Sender> {
         self.client.clone()
+    }
+
+    /// The version of Caribou at the other end.
+    pub(super) fn version(&self) -> &str {
+        &self.version
     }
 
     /// Something went wrong on it: whoever asks next gets another one. What is in flight on it goes on.
@@ -175,6 +185,9 @@ impl Service<Request<Body>> for Sender {
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         self.membership.show(request.headers_mut());
+        if let Some(context) = TraceContext::within(&Span::current()) {
+            context.put_into(request.headers_mut());
+        }
         let sent = self.requests.try_send_request(request);
         Box::pin(async move {
             sent.await.map_err(|mut error| match error.take_message() {

@@ -27,6 +27,7 @@ use futures::channel::mpsc;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tonic::Status;
+use tracing::Instrument as _;
 use uuid::Uuid;
 
 use super::connection::Connection;
@@ -46,6 +47,9 @@ const REJOIN_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long the owner may take to hear that a call was given up.
 const GIVE_UP: Duration = Duration::from_secs(1);
+
+/// The method that requests go over.
+const EXCHANGE: &str = "caribou.peer.v1.SessionService/Exchange";
 
 type Outcome = Result<PeerAnswer, CallError>;
 
@@ -70,10 +74,20 @@ pub(super) async fn ask(standing: Arc<Standing>, request: PeerRequest) -> Outcom
     };
     let (caller, answer) = oneshot::channel();
     let conversation = Conversation { standing: standing.clone(), exchange, deadline: Instant::now() + within };
-    tokio::spawn(async move {
+    let span = tracing::info_span!(
+        "forward",
+        otel.name = EXCHANGE,
+        otel.kind = "client",
+        rpc.system.name = "grpc",
+        rpc.method = EXCHANGE,
+        caribou.replica = %standing.link.peer.boot,
+        session = %standing.key,
+    );
+    let conversing = async move {
         conversation.run(caller).await;
         drop(place);
-    });
+    };
+    tokio::spawn(conversing.instrument(span));
     // The task answers unless it panics.
     answer.await.unwrap_or_else(|_| Err(CallError::StreamEnded("the request broke off in this replica".to_owned())))
 }

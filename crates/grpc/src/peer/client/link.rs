@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caribou_core::ids::{Scope, ServerName};
-use caribou_ports::peers::{Nudge, PeerAddress, PeerError};
+use caribou_ports::peers::{Change, ClientWord, Nudge, PeerAddress, PeerError};
 use caribou_proto::peer::v1;
 use caribou_proto::peer::v1::nudge_request::About;
 use tokio::sync::Semaphore;
@@ -15,7 +15,7 @@ use super::connection::Connection;
 use super::line::Line;
 use super::options::PeerOptions;
 use crate::peer::server::MAX_STREAMS;
-use crate::peer::status;
+use crate::peer::{convert, status};
 
 /// How long a replica may take to close sessions: their own bound twice, and the way.
 const CLOSE: Duration = caribou_core::bounds::SESSION_CLOSE.saturating_mul(2).saturating_add(Duration::from_secs(2));
@@ -79,6 +79,17 @@ impl Link {
         timeout(CLOSE, closing).await.map_err(late)?
     }
 
+    /// Passes on what a client said; whether that was waited for.
+    pub(super) async fn tell(&self, word: ClientWord) -> Result<bool, PeerError> {
+        let told = async {
+            let request = convert::hear_request(&self.peer.boot, word);
+            let heard = self.control().await?.client().hear(request).await;
+            heard.map(|heard| heard.into_inner().heard).map_err(|status| status::peer_error(&status))
+        };
+        let late = |_| PeerError::Unreachable(format!("{} did not hear a client in time", self.peer.boot));
+        timeout(NUDGE, told).await.map_err(late)?
+    }
+
     /// Gives it a hint, if there is room for one.
     pub(super) fn nudge(self: &Arc<Self>, about: Nudge) {
         let (Ok(place), Ok(runtime)) = (self.nudges.clone().try_acquire_owned(), tokio::runtime::Handle::try_current())
@@ -86,13 +97,17 @@ impl Link {
             return;
         };
         let link = self.clone();
-        let about = match about {
-            Nudge::Generations => About::Generations,
-            Nudge::Work => About::Work,
-            Nudge::Chains => About::Chains,
+        let (about, subject) = match about {
+            Nudge::Generations => (About::Generations, String::new()),
+            Nudge::Work => (About::Work, String::new()),
+            Nudge::Chains => (About::Chains, String::new()),
+            Nudge::Told(Change::Tools(server)) => (About::Tools, server.to_string()),
+            Nudge::Told(Change::Prompts(server)) => (About::Prompts, server.to_string()),
+            Nudge::Told(Change::Resources(server)) => (About::Resources, server.to_string()),
+            Nudge::Told(Change::Client(session)) => (About::Client, session),
         };
         runtime.spawn(async move {
-            let request = v1::NudgeRequest { to_boot: link.peer.boot.to_string(), about: about.into() };
+            let request = v1::NudgeRequest { to_boot: link.peer.boot.to_string(), about: about.into(), subject };
             let told = async {
                 let mut client = link.control().await?.client();
                 client.nudge(request).await.map_err(|status| status::peer_error(&status))

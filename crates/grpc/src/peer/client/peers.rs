@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use caribou_core::ids::{BootId, Epoch, Scope, ServerName};
 use caribou_ports::BoxFuture;
-use caribou_ports::peers::{Nudge, OpenedThere, PeerAddress, PeerError, Peers, Wanted};
+use caribou_ports::peers::{ClientWord, Nudge, OpenedThere, PeerAddress, PeerError, Peers, Wanted};
 use tokio::time::{Instant, timeout_at};
 
 use super::link::Link;
@@ -26,6 +26,15 @@ impl PeerClient {
     /// Connects to nobody yet.
     pub fn new(options: PeerOptions) -> Self {
         Self { options: Arc::new(options), links: Mutex::default() }
+    }
+
+    /// Connects to a replica as a request would and lets it say who it is: address, certificate and secret are right,
+    /// and it is the life that is meant. The version of Caribou there.
+    ///
+    /// # Errors
+    /// Which of these is not so.
+    pub async fn greet(&self, peer: PeerAddress) -> Result<String, PeerError> {
+        Ok(self.link(peer)?.control().await?.version().to_owned())
     }
 
     fn links(&self) -> MutexGuard<'_, HashMap<BootId, Arc<Link>>> {
@@ -69,6 +78,11 @@ impl Peers for PeerClient {
     ) -> BoxFuture<'static, Result<u64, PeerError>> {
         let link = self.link(peer);
         Box::pin(async move { link?.close_sessions(scope, server).await })
+    }
+
+    fn tell(&self, peer: PeerAddress, word: ClientWord) -> BoxFuture<'static, Result<bool, PeerError>> {
+        let link = self.link(peer);
+        Box::pin(async move { link?.tell(word).await })
     }
 
     fn nudge(&self, peer: PeerAddress, about: Nudge) {

@@ -8,9 +8,11 @@ mod failures;
 mod malformed;
 mod requests;
 mod sessions;
+mod words;
 
 pub(super) use answers::{answer, done, progress, report};
 pub(super) use failures::{call_error, failed, unknown_call};
 use malformed::Malformed;
 pub(super) use requests::{exchange, request};
 pub(super) use sessions::{facts, facts_message, open_request, wanted};
+pub(super) use words::{client_word, hear_request};

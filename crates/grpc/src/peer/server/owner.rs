@@ -3,7 +3,7 @@
 use caribou_core::ids::{BootId, Scope, ServerName};
 use caribou_ports::BoxFuture;
 use caribou_ports::mcp::{CallError, Progress};
-use caribou_ports::peers::{Exchange, Nudge, PeerAnswer, PeerError, Wanted};
+use caribou_ports::peers::{ClientWord, Exchange, Nudge, PeerAnswer, PeerError, Wanted};
 use caribou_runtime::{ExchangeRefused, OpenedForPeer};
 
 /// A replica that others ask for its sessions. It never forwards (invariant S1). Each request names the life that is
@@ -29,6 +29,12 @@ pub trait Owner: Send + Sync + 'static {
         scope: Scope,
         server: Option<ServerName>,
     ) -> BoxFuture<'a, Result<u64, PeerError>>;
+
+    /// A client said something at another replica; whether it is waited for here.
+    ///
+    /// # Errors
+    /// Another life is meant.
+    fn hear(&self, to: &BootId, word: ClientWord) -> Result<bool, PeerError>;
 
     /// Something changed in the store. Must not block.
     fn nudged(&self, about: Nudge);

@@ -2,7 +2,7 @@
 
 use caribou_core::ids::{BootId, Scope, ServerName};
 use caribou_ports::BoxFuture;
-use caribou_ports::peers::{Exchange, Nudge, PeerError, Wanted};
+use caribou_ports::peers::{ClientWord, Exchange, Nudge, PeerError, Wanted};
 use caribou_runtime::{ExchangeRefused, OpenedForPeer, RunningExchange, Runtime};
 
 use super::owner::{Happened, Owner, Running};
@@ -32,6 +32,10 @@ impl Owner for Runtime {
         server: Option<ServerName>,
     ) -> BoxFuture<'a, Result<u64, PeerError>> {
         Box::pin(self.close_for_peer(to, scope, server))
+    }
+
+    fn hear(&self, to: &BootId, word: ClientWord) -> Result<bool, PeerError> {
+        self.hear_for_peer(to, word)
     }
 
     fn nudged(&self, about: Nudge) {

@@ -8,7 +8,7 @@ use caribou_core::failure::Code;
 use caribou_core::ids::{BootId, Scope, ServerName, ThreadId, UserId};
 use caribou_core::session::NotTaken;
 use caribou_ports::mcp::CallError;
-use caribou_ports::peers::{Nudge, PeerError};
+use caribou_ports::peers::{Change, Nudge, PeerError};
 use caribou_proto::peer::v1;
 use caribou_proto::peer::v1::nudge_request::About;
 use caribou_proto::peer::v1::session_service_server::SessionService;
@@ -121,16 +121,29 @@ impl SessionService for Sessions {
         Ok(Response::new(v1::CloseSessionsResponse { closed }))
     }
 
+    async fn hear(&self, request: Request<v1::HearRequest>) -> Result<Response<v1::HearResponse>, Status> {
+        let request = request.into_inner();
+        let to = BootId::new(&*request.to_boot);
+        let word = convert::client_word(request).map_err(|error| status::malformed(&error.to_string()))?;
+        let heard = self.owner.hear(&to, word).map_err(status::refused)?;
+        Ok(Response::new(v1::HearResponse { heard }))
+    }
+
     async fn nudge(&self, request: Request<v1::NudgeRequest>) -> Result<Response<v1::NudgeResponse>, Status> {
         let request = request.into_inner();
         self.is_meant(&request.to_boot)?;
-        match request.about() {
-            About::Generations => self.owner.nudged(Nudge::Generations),
-            About::Work => self.owner.nudged(Nudge::Work),
-            About::Chains => self.owner.nudged(Nudge::Chains),
+        let (about, server) = (request.about(), || ServerName::new(request.subject.as_str()));
+        self.owner.nudged(match about {
+            About::Generations => Nudge::Generations,
+            About::Work => Nudge::Work,
+            About::Chains => Nudge::Chains,
+            About::Tools => Nudge::Told(Change::Tools(server())),
+            About::Prompts => Nudge::Told(Change::Prompts(server())),
+            About::Resources => Nudge::Told(Change::Resources(server())),
+            About::Client => Nudge::Told(Change::Client(request.subject)),
             // A newer replica says something that we have no word for: it is only a hint.
-            About::Unspecified => {}
-        }
+            About::Unspecified => return Ok(Response::new(v1::NudgeResponse {})),
+        });
         Ok(Response::new(v1::NudgeResponse {}))
     }
 }

@@ -4,14 +4,16 @@
 //! A refusal of the session that a request named means "not processed": only then, and only once, is a request sent
 //! again; likewise a modern call that was refused for its headers. Everything else is reported, never repeated (S2).
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use caribou_core::bounds::SESSION_INIT;
+use caribou_core::config::Secret;
 use caribou_core::era::Era;
 use caribou_ports::BoxFuture;
-use caribou_ports::mcp::{CallError, Disconnect, ToolListing};
+use caribou_ports::mcp::{CallError, Disconnect, SessionFacts, ToolListing};
 use http::{HeaderValue, Method};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -20,6 +22,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::exchange::{Asked, Exchange};
+use super::kept::{self, Kept};
 use super::link::Link;
 use super::live::{Live, session_id};
 use super::mirrors::Mirrors;
@@ -27,9 +30,10 @@ use super::notices::{CANCELLED, CancelOnDrop};
 use super::refusal::{Failure, Refused};
 use super::watch;
 use crate::channel::{Channel, Opening, RequestExtras};
-use crate::era::handshake::{INITIALIZE, INITIALIZED};
+use crate::era::Greeting;
+use crate::era::handshake::{self, INITIALIZE, INITIALIZED};
 use crate::era::memory::EraMemory;
-use crate::era::stateless::protocol_meta;
+use crate::era::stateless::{Announced, protocol_meta};
 use crate::error::masked;
 use crate::listing;
 use crate::wire::envelope;
@@ -38,6 +42,12 @@ use crate::wire::meta::Meta;
 
 /// How long a server may take to end a session that is closed; it is asked, not waited for.
 const GOODBYE: Duration = Duration::from_secs(2);
+
+/// How long a server may take to say whether it still keeps a session.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+
+/// What a sign of life is asked for by.
+const PING: &str = "ping";
 
 /// One session over streamable HTTP.
 pub(crate) struct HttpChannel {
@@ -55,6 +65,8 @@ pub(crate) struct HttpChannel {
     eras: Arc<EraMemory>,
     closed: CancellationToken,
     goodbye: Arc<OnceCell<()>>,
+    /// Whether a standing stream is kept.
+    is_watching: AtomicBool,
 }
 
 impl HttpChannel {
@@ -71,6 +83,7 @@ impl HttpChannel {
             eras: Arc::clone(&opening.eras),
             closed: CancellationToken::new(),
             goodbye: Arc::default(),
+            is_watching: AtomicBool::new(false),
         }
     }
 
@@ -84,9 +97,12 @@ impl HttpChannel {
         self.exchange.live().session.is_some()
     }
 
-    /// Keeps a standing stream for changes of the tool list until the channel is closed.
-    pub(crate) fn watch_lists(&self) {
-        watch::start(Arc::clone(&self.exchange), self.closed.clone());
+    /// Keeps a standing stream for changes of these lists until the channel is closed. One at most: a message goes on
+    /// one stream only.
+    pub(crate) fn watch_lists(&self, lists: Announced) {
+        if !self.is_watching.swap(true, Ordering::AcqRel) {
+            watch::start(Arc::clone(&self.exchange), self.closed.clone(), lists);
+        }
     }
 
     /// Sends one request with the headers of its era.
@@ -119,7 +135,8 @@ impl HttpChannel {
         params: Option<&RawValue>,
         extras: RequestExtras,
     ) -> Result<Box<RawValue>, CallError> {
-        let asked = self.exchange.asked(method, extras.progress.clone());
+        let mut asked = self.exchange.asked(method, extras.progress.clone());
+        asked.asker = extras.asker.clone();
         let body = Bytes::from(envelope::request(asked.id, method, params));
         // In the modern era closing the stream, which dropping does, is the notice.
         let is_told = self.exchange.era == Era::Legacy && extras.cancellable;
@@ -243,6 +260,27 @@ impl HttpChannel {
         Ok(self.exchange.live())
     }
 
+    /// Goes on with a session that the server may still keep: what it said of itself then. `None` = it does not, or that
+    /// cannot be told; nothing was asked of it but a sign of life.
+    pub(crate) async fn resume(&self, kept: &Secret) -> Option<Greeting> {
+        let kept = Kept::read(kept)?;
+        let link = &self.exchange.link;
+        let live = Live::new(link, link.url().clone(), Some(kept.session()?), Some(kept.version()?), 0);
+        let asked = self.exchange.asked(PING, None);
+        let body = envelope::request(asked.id, PING, None).into();
+        let extras = RequestExtras::opening();
+        let answered = self.ask(&live, &asked, &extras, None, body);
+        match timeout(SIGN_OF_LIFE, answered).await.ok()? {
+            // A server may not know the question; it answered in the session.
+            Ok(_) | Err(Failure::Call(CallError::Rpc { .. })) => {}
+            Err(_) => return None,
+        }
+        let params = handshake::params(link.server(), &kept.greeting.version).ok()?;
+        *self.initialize.lock().unwrap_or_else(PoisonError::into_inner) = Some(params);
+        self.exchange.set_live(live);
+        Some(kept.greeting)
+    }
+
     fn disconnected(sent: bool) -> CallError {
         let disconnect = Disconnect { reason: "the session was closed".to_owned(), exit: None, stderr: String::new() };
         CallError::Disconnected { disconnect, sent }
@@ -284,10 +322,28 @@ impl Channel for HttpChannel {
         }
     }
 
+    fn keep_stream(&self) {
+        if self.exchange.era == Era::Legacy {
+            self.watch_lists(Announced::default());
+        }
+    }
+
     fn close(&self) -> BoxFuture<'static, ()> {
         self.closed.cancel();
         let (exchange, goodbye) = (Arc::clone(&self.exchange), Arc::clone(&self.goodbye));
         Box::pin(async move { *goodbye.get_or_init(|| say_goodbye(exchange)).await })
+    }
+
+    fn resumption(&self, facts: &SessionFacts) -> Option<Secret> {
+        let live = self.exchange.live();
+        kept::written(live.session.as_ref()?, facts)
+    }
+
+    fn leave(&self) -> BoxFuture<'static, ()> {
+        // As if it had been said.
+        let _ = self.goodbye.set(());
+        self.closed.cancel();
+        Box::pin(std::future::ready(()))
     }
 
     /// A session over HTTP has no end of its own, beside that of its era: the next request finds out.

@@ -22,6 +22,7 @@ use super::live::Live;
 use super::notices::{ANSWER, Notice, Notices};
 use super::refusal::{Failure, Refused, content_type};
 use crate::channel::Opening;
+use crate::parked::Asker;
 use crate::server_asks::{Listeners, ServerAsks};
 use crate::transport::event_stream::EventStream;
 use crate::wire::envelope::{Message, each_message};
@@ -71,6 +72,8 @@ pub(crate) struct Asked<'m> {
     pub(crate) method: &'m str,
     /// Where progress goes.
     pub(crate) progress: Option<ProgressRoute>,
+    /// Whether the server may ask something in the middle of it, and whom.
+    pub(crate) asker: Asker,
 }
 
 type Outcome = Result<Box<RawValue>, CallError>;
@@ -124,7 +127,7 @@ impl Exchange {
     /// A request with a fresh id.
     pub(crate) fn asked<'m>(&self, method: &'m str, progress: Option<ProgressRoute>) -> Asked<'m> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        Asked { id, method, progress }
+        Asked { id, method, progress, asker: Asker::None }
     }
 
     /// Sends a request and reads its answer.
@@ -291,6 +294,14 @@ impl Exchange {
         Err(lost())
     }
 
+    /// Whom what comes on the stream of a request is for.
+    fn listeners<'a>(asked: Option<&'a Asked<'_>>) -> Listeners<'a> {
+        match asked {
+            Some(asked) => Listeners::Own { progress: asked.progress.as_ref(), asker: &asked.asker },
+            None => Listeners::Own { progress: None, asker: &Asker::None },
+        }
+    }
+
     /// Takes what arrived apart; `Some` once it holds the answer to `asked`. What the server asks is answered.
     pub(crate) fn take(&self, live: &Live, asked: Option<&Asked<'_>>, text: &[u8]) -> Option<Outcome> {
         let mut answer = None;
@@ -307,13 +318,12 @@ impl Exchange {
             },
             Message::Request { id, method, params } => {
                 let later = || self.notices.reply(self.notice(live, ANSWER, Vec::new()));
-                if let Some(answer) = self.asks.answer(id, &method, params, later) {
+                if let Some(answer) = self.asks.answer(id, &method, params, Self::listeners(asked), later) {
                     self.notices.send_later(self.notice(live, ANSWER, answer));
                 }
             }
             Message::Notification { method, params } => {
-                let own = asked.and_then(|asked| asked.progress.as_ref());
-                self.asks.notice(&method, params, Listeners::Own(own));
+                self.asks.notice(&method, params, Self::listeners(asked));
             }
             Message::Noise(noise) => {
                 self.asks.odd(Oddity::NotAMessage);

@@ -65,7 +65,11 @@ fn mark(headers: &mut HeaderMap, session: Option<&HeaderValue>, version: Option<
 /// The session id in the head of an answer to `initialize`. One with characters that mcp.md §3.3 does not allow is
 /// taken for none: it could not be sent back as it came.
 pub(crate) fn session_id(headers: &HeaderMap) -> Option<HeaderValue> {
-    let mut id = headers.get(SESSION_ID)?.clone();
+    checked(headers.get(SESSION_ID)?.clone())
+}
+
+/// The same id, marked as a secret, if it can be one.
+pub(super) fn checked(mut id: HeaderValue) -> Option<HeaderValue> {
     let legal = !id.is_empty() && id.len() <= MAX_SESSION_ID && id.as_bytes().iter().all(u8::is_ascii_graphic);
     id.set_sensitive(true);
     legal.then_some(id)

@@ -13,6 +13,9 @@ use serde_json::value::RawValue;
 use crate::wire::headers::{METHOD, NAME, mirrored};
 use crate::wire::params::{MirroredParam, member, mirrored_params, param_headers};
 
+/// Tools with mirrored arguments that are known where pages are learnt one by one.
+const MAX_KNOWN: usize = 10_000;
+
 /// The table.
 #[derive(Default)]
 pub(crate) struct Mirrors {
@@ -40,6 +43,21 @@ impl Mirrors {
         });
         listing.warnings.extend(warnings);
         *self.by_tool.write().unwrap_or_else(PoisonError::into_inner) = by_tool;
+    }
+
+    /// Learns from one page of a list that is passed on as it is: what is known of other tools stays.
+    pub(crate) fn learn_more<'t>(&self, tools: impl IntoIterator<Item = &'t RawValue>) {
+        let mut by_tool = self.by_tool.write().unwrap_or_else(PoisonError::into_inner);
+        for tool in tools {
+            let name = member(tool, "name").and_then(|name| serde_json::from_str::<String>(name.get()).ok());
+            let Some(name) = name else { continue };
+            match mirrored_params(tool) {
+                Ok(params) if !params.is_empty() && by_tool.len() < MAX_KNOWN => {
+                    by_tool.insert(name, Arc::from(params));
+                }
+                _ => drop(by_tool.remove(&name)),
+            }
+        }
     }
 
     /// Adds the mirrored headers of one request: `tool` is the raw name of a `tools/call`.

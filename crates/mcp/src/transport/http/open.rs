@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use caribou_core::config::Remote;
+use caribou_core::config::{Remote, Secret};
 use caribou_core::era::{Era, LATEST_LEGACY_VERSION, MODERN_VERSION, Protocol};
 use caribou_ports::mcp::{CallError, OpenError, SessionFacts};
 use http::StatusCode;
@@ -24,7 +24,7 @@ use crate::channel::{Opened, Opening};
 use crate::era::Greeting;
 use crate::era::handshake::{INITIALIZE, ShakeError, shake_hands};
 use crate::era::memory::Belief;
-use crate::era::stateless::{self, DISCOVER, announces_tools};
+use crate::era::stateless::{self, Announced, DISCOVER};
 use crate::error;
 use crate::transport::http_sse;
 use crate::wire::errors::VERSION_UNSUPPORTED;
@@ -56,6 +56,11 @@ pub(crate) async fn open(remotes: &Remotes, remote: &Remote, opening: &Opening) 
     let server = &opening.server;
     let link = Arc::new(Link::new(remotes.client_for(server), Arc::clone(server), remote, &opening.credentials)?);
     let search = Search { opening, link, mirrors: remotes.mirrors(&server.name, remote) };
+    if let (Some(kept), Protocol::Legacy | Protocol::Auto) = (&opening.resume, server.protocol)
+        && let Some(opened) = search.resumed(kept).await
+    {
+        return Ok(opened);
+    }
     match server.protocol {
         Protocol::Legacy => search.legacy(None).await.map_err(|miss| miss.error),
         Protocol::Modern => search.modern().await,
@@ -217,12 +222,21 @@ impl Search<'_> {
         HttpChannel::new(Arc::clone(&self.link), self.opening, era, Arc::clone(&self.mirrors))
     }
 
+    /// The session that somebody else held before, if the server still keeps it.
+    async fn resumed(&self, kept: &Secret) -> Option<Opened> {
+        self.opening.awaited.now("its answer in a session that it may still keep");
+        let channel = Arc::new(self.channel(Era::Legacy));
+        let greeting = channel.resume(kept).await?;
+        Some(Opened { is_resumed: true, ..self.opened(channel, greeting) })
+    }
+
     fn opened(&self, channel: Arc<HttpChannel>, greeting: Greeting) -> Opened {
-        if self.opening.watch_lists && announces_tools(greeting.capabilities.as_deref()) {
-            channel.watch_lists();
+        let announced = Announced::of(greeting.capabilities.as_deref());
+        if self.opening.watch_lists && announced.any() {
+            channel.watch_lists(announced);
         }
         let stateful = channel.has_session();
-        Opened { facts: facts(greeting, stateful), channel }
+        Opened { facts: facts(greeting, stateful), channel, is_resumed: false }
     }
 
     fn shake_failed(&self, error: ShakeError) -> OpenError {

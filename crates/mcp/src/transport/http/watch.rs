@@ -1,30 +1,25 @@
-//! The standing stream on which a server tells that its tool list changed.
+//! The standing stream on which a server tells that its lists changed, or resources.
 //!
 //! Owns its re-opening: a GET in the legacy era, `subscriptions/listen` in the modern one (mcp.md §3.3, §5). Events
 //! that were missed while it was broken are made up for by one notice after it is open again. A server that does not
 //! offer it is left alone; one that keeps breaking it is asked ever more rarely (B1). No call depends on it.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
 use caribou_core::era::Era;
-use caribou_ports::mcp::CallError;
+use caribou_ports::mcp::{CallError, LISTEN};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use serde_json::value::RawValue;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::exchange::{Asked, Exchange, is_event_stream};
 use super::live::Live;
-use crate::era::stateless::protocol_meta;
-use crate::server_asks::Listeners;
+use crate::era::stateless::{Announced, listen_params};
 use crate::transport::event_stream::EventStream;
 use crate::wire::envelope;
 use crate::wire::headers::{LAST_EVENT_ID, METHOD};
-use crate::wire::meta::{self, Member, Meta};
-
-const LISTEN: &str = "subscriptions/listen";
-const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 
 /// The pause before the first reconnect, doubled while nothing is heard.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -54,27 +49,29 @@ struct Place {
     generation: u64,
 }
 
-/// Listens in the background until `closed`.
-pub(crate) fn start(exchange: Arc<Exchange>, closed: CancellationToken) {
-    tokio::spawn(async move { closed.run_until_cancelled(keep_listening(&exchange)).await });
+/// Listens in the background until `closed`, to changes of these lists where it must be said which.
+pub(crate) fn start(exchange: Arc<Exchange>, closed: CancellationToken, lists: Announced) {
+    tokio::spawn(async move { closed.run_until_cancelled(keep_listening(&exchange, lists)).await });
 }
 
-async fn keep_listening(exchange: &Exchange) {
+async fn keep_listening(exchange: &Exchange, lists: Announced) {
     let mut pause = FIRST_PAUSE;
     let mut place = Place::default();
-    while let Heard::Broken { anything, retry } = listen(exchange, &mut place).await {
+    while let Heard::Broken { anything, retry } = listen(exchange, lists, &mut place).await {
         pause = if anything { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
-        tokio::time::sleep(pause.max(retry.unwrap_or_default().min(LONGEST_PAUSE))).await;
+        // Spread: all replicas may have lost the same server at once.
+        let pause = pause.max(retry.unwrap_or_default().min(LONGEST_PAUSE));
+        tokio::time::sleep(pause.mul_f64(1.0 + chance() / 4.0)).await;
     }
     tracing::debug!(server = %exchange.link.server().name, "the server offers no standing stream for list changes");
 }
 
-async fn listen(exchange: &Exchange, place: &mut Place) -> Heard {
+async fn listen(exchange: &Exchange, lists: Announced, place: &mut Place) -> Heard {
     let nothing = Heard::Broken { anything: false, retry: None };
     let live = exchange.live();
     let asked = (exchange.era == Era::Modern).then(|| exchange.asked(LISTEN, None));
     let opened = match &asked {
-        Some(asked) => timeout(HEAD, subscribe(exchange, asked)).await,
+        Some(asked) => timeout(HEAD, subscribe(exchange, asked, lists)).await,
         None => {
             let mut headers = live.get(&exchange.link);
             let known = place.last_id.clone().filter(|_| place.generation == live.generation);
@@ -94,7 +91,7 @@ async fn listen(exchange: &Exchange, place: &mut Place) -> Heard {
     }
     let is_resumed = place.last_id.is_some() && place.generation == live.generation;
     if std::mem::replace(&mut place.was_open, true) && !is_resumed {
-        exchange.asks.notice(TOOLS_CHANGED, None, Listeners::Own(None));
+        exchange.asks.missed(lists);
     }
     let mut stream = exchange.stream(response);
     let heard = read(exchange, &live, asked.as_ref(), &mut stream).await;
@@ -121,18 +118,19 @@ async fn read(exchange: &Exchange, live: &Live, asked: Option<&Asked<'_>>, strea
     Heard::Broken { anything, retry: stream.retry() }
 }
 
+/// Somewhere from 0 to 1, another number each time; nothing depends on it being hard to guess.
+fn chance() -> f64 {
+    f64::from(RandomState::new().build_hasher().finish() as u32) / f64::from(u32::MAX)
+}
+
 async fn get(exchange: &Exchange, headers: HeaderMap) -> Result<reqwest::Response, CallError> {
     let live = exchange.live();
     Ok(exchange.link.send(Method::GET, &live.url, headers, None).await?.response)
 }
 
-async fn subscribe(exchange: &Exchange, asked: &Asked<'_>) -> Result<reqwest::Response, CallError> {
+async fn subscribe(exchange: &Exchange, asked: &Asked<'_>, lists: Announced) -> Result<reqwest::Response, CallError> {
     let live = exchange.live();
-    let wanted = RawValue::from_string(r#"{"toolsListChanged":true}"#.to_owned())
-        .map_err(|error| CallError::NotSent(error.to_string()))?;
-    let protocol = protocol_meta(exchange.link.server());
-    let meta = Meta { protocol: &protocol, ..Meta::default() };
-    let params = meta::params(&[("notifications", Member::Raw(&wanted))], meta)?;
+    let params = listen_params(exchange.link.server(), lists)?;
     let mut headers = live.post.clone();
     headers.insert(METHOD, HeaderValue::from_static(LISTEN));
     let body = envelope::request(asked.id, LISTEN, Some(&params)).into();

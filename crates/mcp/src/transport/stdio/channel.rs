@@ -78,7 +78,7 @@ impl StdioChannel {
     }
 
     async fn ask(&self, method: &str, params: Option<Box<RawValue>>, extras: RequestExtras) -> Outcome {
-        let Ok(mut ticket) = self.pending.register(extras.progress) else {
+        let Ok(mut ticket) = self.pending.register_call(extras.progress, extras.asker) else {
             self.end_known().await;
             return Err(self.disconnected(false));
         };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use caribou_core::config::Stdio;
 use caribou_core::era::Era;
 use caribou_ports::guard::SpawnError;
-use caribou_ports::mcp::{OpenError, SessionFacts};
+use caribou_ports::mcp::{LISTEN, OpenError, SessionFacts};
 use tokio::time::timeout;
 use tracing::debug;
 
@@ -107,11 +107,11 @@ fn not_started(server: &str, error: SpawnError) -> OpenError {
 
 /// A modern server tells of changes only when asked to; a legacy one does so anyway.
 fn watch(channel: &StdioChannel, opening: &Opening, greeting: &Greeting) {
-    let announces = stateless::announces_tools(greeting.capabilities.as_deref());
-    if greeting.era == Era::Modern && opening.watch_lists && announces {
+    let announced = stateless::Announced::of(greeting.capabilities.as_deref());
+    if greeting.era == Era::Modern && opening.watch_lists && announced.any() {
         // Composing our own text does not fail; without it the list is only refreshed later.
-        if let Ok(params) = stateless::listen_params(&opening.server) {
-            channel.subscribe(stateless::LISTEN, &params);
+        if let Ok(params) = stateless::listen_params(&opening.server, announced) {
+            channel.subscribe(LISTEN, &params);
         }
     }
 }
@@ -126,5 +126,5 @@ fn opened(channel: Arc<StdioChannel>, greeting: Greeting) -> Opened {
         server_info: greeting.server_info,
         capabilities: greeting.capabilities,
     };
-    Opened { channel, facts }
+    Opened { channel, facts, is_resumed: false }
 }

@@ -86,7 +86,8 @@ impl Reader {
         match message {
             Message::Response { id, outcome } => self.pending.settle(id, outcome),
             Message::Request { id, method, params } => {
-                if let Some(answer) = self.asks.answer(id, &method, params, || self.reply()) {
+                let from = Listeners::Shared(&self.pending);
+                if let Some(answer) = self.asks.answer(id, &method, params, from, || self.reply()) {
                     self.writer.post(answer);
                 }
             }

@@ -74,6 +74,7 @@ impl Fake {
             abandoned: Box::pin(std::future::pending()),
             credentials: Credentials::default(),
             watch_lists: true,
+            resume: None,
             events: Arc::new(move |event| events.lock().unwrap().push(event)),
         }
     }

@@ -105,7 +105,7 @@ impl CallRequest {
             run_id: self.run_id.map(Into::into),
             tool_call_id: self.tool_call_id.map(Into::into),
             scope,
-            task: self.task,
+            task: self.task.into(),
             timeout: self.timeout.map(bound).transpose()?,
             progress: None,
             shape: match self.format {

@@ -22,7 +22,7 @@ use super::unsaved::Brought;
 use crate::chance::chance;
 use crate::oauth::connection::Desk;
 use crate::oauth::patience::patiently;
-use crate::oauth::refresh::{ended, outcome};
+use crate::oauth::refresh::{ended, in_span, outcome};
 use crate::survived::survived;
 
 /// What came of it.
@@ -65,7 +65,7 @@ impl Presentation<'_> {
             Err(error) => return Attempt::NotRecorded(error),
         };
         let asked_at = Instant::now();
-        let answer = self.ask(&lease, sent, token.clone()).await;
+        let answer = in_span(self.desk, self.ask(&lease, sent, token.clone())).await;
         self.desk.metrics.refreshed(&self.desk.server, outcome(&answer));
         match answer {
             Ok(TokenAnswer { header, expires_in, refresh_token }) => {

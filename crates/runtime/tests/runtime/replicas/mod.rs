@@ -82,6 +82,7 @@ impl World {
             store: Arc::new(self.store.clone()),
             peers: Arc::new(self.network.clone()),
             credentials: CredentialKey::new([7; 32]),
+            vault: None,
             volume,
         };
         let connector = Counting { fake: fake.clone(), alive: self.alive.clone() };

@@ -12,7 +12,7 @@ use caribou_ports::mcp::{
     ToolListing,
 };
 use caribou_ports::peers::{
-    Exchange, Nudge, OpenedThere, PeerAddress, PeerAnswer, PeerError, PeerRequest, Peers, Wanted,
+    ClientWord, Exchange, Nudge, OpenedThere, PeerAddress, PeerAnswer, PeerError, PeerRequest, Peers, Wanted,
 };
 use caribou_runtime::{ExchangeRefused, RunningExchange, Runtime};
 use serde_json::value::RawValue;
@@ -128,6 +128,14 @@ impl Peers for Network {
                 None => Err(PeerError::Unreachable("the cable is cut".to_owned())),
             }
         })
+    }
+
+    fn tell(&self, peer: PeerAddress, word: ClientWord) -> BoxFuture<'static, Result<bool, PeerError>> {
+        let heard = match self.reach(&peer.boot) {
+            Some(replica) => replica.hear_for_peer(&peer.boot, word),
+            None => Err(PeerError::Unreachable("the cable is cut".to_owned())),
+        };
+        Box::pin(std::future::ready(heard))
     }
 
     fn nudge(&self, _: PeerAddress, _: Nudge) {}

@@ -7,6 +7,7 @@ use caribou_core::guardrails::{Guardrails, Written};
 use caribou_core::identity::ToolRules;
 use caribou_core::ids::Scope;
 use caribou_core::task::Status;
+use caribou_core::task::native::Wish;
 use caribou_runtime::{CallTool, Caller, Options, VerbError};
 use serde_json::{Value, json};
 
@@ -148,6 +149,6 @@ async fn permissions_and_guardrails_hold_for_them_too() {
     let listed = guarded.setting.runtime.list_tools(&anybody(), &ann()).await.unwrap();
     assert!(listed.denied.iter().any(|name| **name == *CANCEL));
     assert_eq!(ask(&guarded, CANCEL, json!({})).await.unwrap_err().code, Code::Denied);
-    let as_task = CallTool { task: true, ..call(LIST, "t") };
+    let as_task = CallTool { task: Wish::Asked, ..call(LIST, "t") };
     assert_eq!(guarded.setting.runtime.call_tool(as_task).await.err().unwrap().code, Code::Invalid);
 }

@@ -7,10 +7,11 @@ use caribou_core::bounds::TASKS_PER_USER;
 use caribou_core::era::Era;
 use caribou_core::failure::Code;
 use caribou_core::ids::{BootId, ServerName};
+use caribou_core::task::native::Wish;
 use caribou_core::task::{SnapshotFingerprint, Status, TaskId, TaskLimits};
 use caribou_mcp::tasks::{LegacyTasks, ModernTasks};
 use caribou_ports::store::{Replicas as _, StoredTask, SubmitKey, TaskFilter, TaskIntent, Tasks as _};
-use caribou_runtime::{CallTool, DurableTasks, Options, Outside, VerbError};
+use caribou_runtime::{CallTool, DurableTasks, Options, Outside, TaskReach, VerbError};
 use caribou_store::Memory;
 use serde_json::{Value, json};
 
@@ -67,7 +68,7 @@ impl Native {
     }
 
     async fn as_task(&self, name: &str) -> Result<Value, VerbError> {
-        self.ask(CallTool { task: true, ..call(name, "t") }).await
+        self.ask(CallTool { task: Wish::Asked, ..call(name, "t") }).await
     }
 
     async fn ask(&self, call: CallTool) -> Result<Value, VerbError> {
@@ -272,4 +273,66 @@ async fn a_call_that_is_answered_at_once_is_no_task() {
     native.says("long", json!({ "content": [{ "type": "text", "text": "now" }] }));
     assert_eq!(native.call("n_long").await.unwrap()["content"][0]["text"], "now");
     assert!(native.stored().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_caller_says_of_tasks_decides_what_its_call_becomes() {
+    // mcp.md §14.5; §9.2, undeclared client.
+    let native = Native::new(Era::Legacy, TAKES).await;
+    let ask = async |wish: Wish, name: &str| native.ask(CallTool { task: wish, ..call(name, "t") }).await;
+    let refused = ask(Wish::Refused, "n_long").await.unwrap_err().upstream.unwrap();
+    assert_eq!(refused.code, -32_021);
+    let needed = r#"{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#;
+    assert_eq!(refused.data.unwrap().get(), needed);
+    assert!(native.spoke_of_tasks().is_empty() && native.stored().await.is_empty(), "nothing reached the server");
+    for wish in [Wish::Refused, Wish::Spared, Wish::Unsaid] {
+        assert!(ask(wish, "n_either").await.unwrap().is_array(), "a plain call: {wish:?}");
+    }
+    native.says("either", legacy_task("remote-1"));
+    assert!(ask(Wish::Taken, "n_either").await.unwrap()["structuredContent"]["task_id"].is_string());
+    assert_eq!(native.spoke_of_tasks(), [false, false, false, true]);
+
+    let modern = Native::new(Era::Modern, ANNOUNCES).await;
+    for wish in [Wish::Refused, Wish::Spared, Wish::Taken] {
+        modern.ask(CallTool { task: wish, ..call("n_plain", "t") }).await.unwrap();
+    }
+    assert_eq!(modern.spoke_of_tasks(), [false, false, true], "offered in the name of who takes one only");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_kept_as_the_result_of_a_task_that_ends_like_every_other() {
+    // mcp.md §17, B9; invariant T1.
+    let native = Native::new(Era::Legacy, TAKES).await;
+    let runtime = &native.setting.runtime;
+    let result = serde_json::value::RawValue::from_string(r#"{"content":[],"z":1.0}"#.to_owned()).unwrap();
+    let made = runtime.keep_answer((&ann(), &"r".into()), "n_either", &result).await.unwrap();
+    assert_eq!(native.stored().await.remove(0).task, made.task, "on record as soon as it has a name");
+    native.reaches(Status::Completed).await;
+    let reach = TaskReach { user: ann().user, thread: None, server: None };
+    let shown = runtime.client_task(&anybody(), &reach, &made.task.to_string()).await.unwrap();
+    assert_eq!(shown.stored.snapshot.result.as_deref(), Some(result.get()));
+    assert_eq!(native.setting.fake.calls.load(Ordering::SeqCst), 0, "its server is not asked");
+    let gone = runtime.keep_answer((&ann(), &"r".into()), "n_gone", &result).await.unwrap_err();
+    assert_eq!(gone.code, Code::NotFound);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_within_reach_of_its_user_and_of_who_names_its_thread_and_server() {
+    // Invariant P1.
+    let native = Native::new(Era::Legacy, TAKES).await;
+    native.says("long", legacy_task("remote-1"));
+    native.call("n_long").await.unwrap();
+    let (runtime, task) = (&native.setting.runtime, native.stored().await.remove(0).task.to_string());
+    let is_seen = async |user: &str, thread: Option<&str>, server: Option<&str>| {
+        let (thread, server) = (thread.map(Into::into), server.map(Into::into));
+        let reach = TaskReach { user: user.into(), thread, server };
+        let one = runtime.client_task(&anybody(), &reach, &task).await;
+        let (all, _) = runtime.client_tasks(&anybody(), &reach, None, 10).await.unwrap();
+        assert_eq!(one.is_ok(), !all.is_empty(), "what is seen is listed");
+        one.is_ok()
+    };
+    let user = ann().user;
+    assert!(is_seen(user.as_str(), None, None).await && is_seen(user.as_str(), Some("t"), Some("n")).await);
+    assert!(!is_seen("bob", None, None).await && !is_seen(user.as_str(), Some("u"), None).await);
+    assert!(!is_seen(user.as_str(), None, Some("m")).await);
 }

@@ -144,6 +144,7 @@ impl Book {
             scope: task.intent.scope.clone(),
             server: task.intent.server.clone(),
             task_name: task.intent.task_name.clone(),
+            driver: task.intent.driver.clone(),
             snapshot: task.snapshot.clone(),
             version: i64::try_from(task.events.len()).unwrap_or(i64::MAX),
             created_us: self.us(task.created),

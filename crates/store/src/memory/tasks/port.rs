@@ -121,6 +121,12 @@ impl Tasks for Memory {
         done(waiting.collect())
     }
 
+    fn answered(&self, task: TaskId) -> Answered<'_, Vec<String>> {
+        let book = self.book();
+        let answers = book.tasks.get(&task).map_or(&[][..], |task| &task.answers);
+        done(answers.iter().map(|answer| answer.answer.input_id.clone()).collect())
+    }
+
     fn settle_answers(&self, claim: TaskClaim, brought: Vec<BroughtAnswer>, again: Duration) -> Answered<'_, Settled> {
         done(self.book().settle_answers(&claim, &brought, again))
     }

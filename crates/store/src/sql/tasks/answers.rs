@@ -43,6 +43,8 @@ const BRING_NOW: Statement = statement!(
 const WAITING: Statement =
     statement!("SELECT input_id, body FROM mcp_task_input WHERE task_id = $1 AND state = 0 ORDER BY seq");
 
+const NAMES: Statement = statement!("SELECT input_id FROM mcp_task_input WHERE task_id = $1 ORDER BY seq");
+
 /// The condition is the fence of the claim (invariant C1).
 const BROUGHT: Statement = statement!(
     "UPDATE mcp_work SET due_at = " (MS_LATER 4) ", claim_owner = NULL, abandons = 0, attempts = 0
@@ -124,6 +126,14 @@ pub(super) async fn waiting(store: &SqlStore, task: TaskId) -> Result<Vec<NewAns
     let rows: Vec<(String, String)> =
         read!(store, |connection, word| sqlx::query_as(word(WAITING)).bind(task).fetch_all(connection).await)?;
     Ok(rows.into_iter().map(|(input_id, body)| NewAnswer { input_id, body }).collect())
+}
+
+/// The names of all answers.
+pub(super) async fn names(store: &SqlStore, task: TaskId) -> Result<Vec<String>, StoreError> {
+    let task = Uuid::from_bytes(task.0);
+    let rows: Vec<(String,)> =
+        read!(store, |connection, word| sqlx::query_as(word(NAMES)).bind(task).fetch_all(connection).await)?;
+    Ok(rows.into_iter().map(|(input_id,)| input_id).collect())
 }
 
 /// Settles answers that were brought.

@@ -21,7 +21,7 @@ const AFTER_ALL_US: i64 = 253_370_764_800_000_000;
 macro_rules! look {
     ([$($payload:tt)*] $($rest:tt)*) => {
         statement!(
-            "SELECT t.task_id, t.user_id, t.thread_id, t.server, t.task_name, t.ver, " (US "t.created_at") ",
+            "SELECT t.task_id, t.user_id, t.thread_id, t.server, t.task_name, t.driver, t.ver, " (US "t.created_at") ",
                     " (US "t.updated_at") ", " (US "t.ended_at") ",
                     " (US "COALESCE(w.last_polled_at, t.last_polled_at)") ",
                     COALESCE(w.poll_errors, 0), t.last_poll_error, t.cancel_at IS NOT NULL,

@@ -77,6 +77,10 @@ impl Tasks for SqlStore {
         Box::pin(answers::waiting(self, task))
     }
 
+    fn answered(&self, task: TaskId) -> Answered<'_, Vec<String>> {
+        Box::pin(answers::names(self, task))
+    }
+
     fn settle_answers(&self, claim: TaskClaim, brought: Vec<BroughtAnswer>, again: Duration) -> Answered<'_, Settled> {
         Box::pin(answers::settle(self, claim, brought, again))
     }

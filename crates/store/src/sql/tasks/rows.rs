@@ -70,6 +70,7 @@ row! {
         thread_id: String,
         server: String,
         task_name: String,
+        driver: String,
         ver: i64,
         created_us: i64,
         updated_us: i64,
@@ -168,6 +169,7 @@ impl TaskRow {
             scope: scope(self.user_id, self.thread_id),
             server: ServerName::new(self.server),
             task_name: self.task_name,
+            driver: self.driver,
             snapshot: Snapshot {
                 status: Status::from_number(self.status).ok_or_else(|| strange("status"))?,
                 result: self.result,

@@ -9,7 +9,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::response::Response;
-use caribou_core::config::{Origin, ServerConfig, Source, Transport, parse};
+use caribou_core::config::{Origin, Secret, ServerConfig, Source, Transport, parse};
 use caribou_core::network::AllowedNetworks;
 use caribou_egress::WayOut;
 use caribou_ports::mcp::{CallError, Credentials, OpenError, Session, SessionEvent, ToolCall};
@@ -200,6 +200,7 @@ pub(super) struct Client {
     pub(super) told: Arc<Notify>,
     pub(super) origin: Origin,
     pub(super) credentials: Credentials,
+    pub(super) resume: Option<Secret>,
 }
 
 impl Client {
@@ -214,6 +215,7 @@ impl Client {
             told: Arc::default(),
             origin: Origin::Deployment,
             credentials: Credentials::default(),
+            resume: None,
         }
     }
 
@@ -254,6 +256,7 @@ impl Client {
             credentials: self.credentials.clone(),
             folder: None,
             watch_lists: self.watch_lists,
+            resume: self.resume.clone(),
             eras: Arc::clone(&self.eras),
             era_probe: Duration::from_secs(2),
             max_message_bytes: 1 << 20,

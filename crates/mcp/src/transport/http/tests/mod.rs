@@ -4,6 +4,7 @@ mod answers;
 mod credentials;
 mod eras;
 mod fake;
+mod front;
 mod guarded;
 mod modern;
 mod redirects;

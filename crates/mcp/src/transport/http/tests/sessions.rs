@@ -35,6 +35,7 @@ async fn server(known: Arc<Mutex<HashSet<String>>>, may_reopen: bool, gone: fn()
                 empty(200)
             }
             (_, "tools/call", Some(id)) => result(seen, json!({"session": id})),
+            (_, "ping", _) => result(seen, json!({})),
             _ => legacy(seen).unwrap(),
         }
     })
@@ -99,6 +100,32 @@ async fn closing_ends_the_session_upstream_once_and_fails_what_is_in_flight() {
     assert_eq!(ended.len(), 1);
     assert_eq!(ended[0].header("mcp-session-id"), Some("s-1"));
     assert!(matches!(call(&session, "x").await, Err(CallError::Disconnected { sent: false, .. })));
+}
+
+#[tokio::test]
+async fn a_session_that_was_left_is_gone_on_with_while_the_server_keeps_it() {
+    // Durability.md 2.2: sessions with remote servers outlive their owners where the server allows it.
+    let known = Arc::new(Mutex::new(HashSet::new()));
+    let fake = server(Arc::clone(&known), true, || empty(404)).await;
+    let first = Client::new().open(&fake.url()).await.unwrap();
+    assert!(!first.is_resumed());
+    let resume = first.resumption();
+    first.leave().await;
+    drop(first);
+    let next = Client { resume, ..Client::new() }.open(&fake.url()).await.unwrap();
+    assert!(next.is_resumed() && next.facts().stateful && next.facts().capabilities.is_some());
+    assert_eq!(call(&next, "x").await.unwrap(), r#"{"session":"s-1"}"#);
+    assert_eq!(fake.asked().iter().filter(|asked| *asked == "initialize").count(), 1);
+    assert!(fake.seen().iter().all(|seen| seen.method != Method::DELETE));
+
+    // It forgets it: another one is opened, and that is said.
+    known.lock().unwrap().clear();
+    let later = Client { resume: next.resumption(), ..Client::new() }.open(&fake.url()).await.unwrap();
+    assert!(!later.is_resumed());
+    assert_eq!(call(&later, "x").await.unwrap(), r#"{"session":"s-2"}"#);
+    // One that was gone on with is opened again in place like any other.
+    known.lock().unwrap().clear();
+    assert_eq!(call(&next, "x").await.unwrap(), r#"{"session":"s-3"}"#);
 }
 
 #[tokio::test]

@@ -101,6 +101,7 @@ passed! { Tasks:
     request_cancel(task: TaskId, of: Option<Scope>) -> CancelRequested;
     answer(task: TaskId, of: Option<Scope>, answer: NewAnswer) -> AnswerStored;
     waiting_answers(task: TaskId) -> Vec<NewAnswer>;
+    answered(task: TaskId) -> Vec<String>;
     settle_answers(claim: TaskClaim, brought: Vec<BroughtAnswer>, again: Duration) -> Settled;
     read_task(task: TaskId, of: Option<Scope>) -> Option<StoredTask>;
     list_tasks(filter: TaskFilter, before: Option<PageKey>, limit: u32) -> Vec<StoredTask>;
@@ -198,6 +199,29 @@ impl Sessions for Line {
         epoch: Epoch,
     ) -> BoxFuture<'_, Result<bool, StoreError>> {
         Box::pin(self.asked(async move { self.store.free_session(session, owner, epoch).await }))
+    }
+
+    fn leave_session(
+        &self,
+        session: SessionRow,
+        owner: BootId,
+        epoch: Epoch,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(self.asked(async move { self.store.leave_session(session, owner, epoch).await }))
+    }
+
+    fn keep_resumption(
+        &self,
+        session: SessionRow,
+        owner: BootId,
+        epoch: Epoch,
+        sealed: Vec<u8>,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(self.asked(async move { self.store.keep_resumption(session, owner, epoch, sealed).await }))
+    }
+
+    fn find_resumption(&self, session: SessionRow) -> BoxFuture<'_, Result<Option<Resumption>, StoreError>> {
+        Box::pin(self.asked(async move { self.store.find_resumption(session).await }))
     }
 
     fn told_epoch(&self, session: SessionRow, epoch: Epoch) -> BoxFuture<'_, Result<Option<Epoch>, StoreError>> {

@@ -85,6 +85,7 @@ impl Stand {
             store: Arc::new(line),
             peers: Arc::new(self.network.clone()),
             credentials: CredentialKey::new([7; 32]),
+            vault: None,
             volume: None,
         };
         let outside = Outside {

@@ -1,0 +1,40 @@
+//! `resources/subscribe` and `resources/unsubscribe` of a legacy session.
+//!
+//! What the client wants is put on record with its session. Whichever replica holds the session's stream watches it,
+//! for as long as the stream is open (mcp.md 14.6): so the server is asked only where somebody hears, and what it
+//! refuses is in the log and not in this answer.
+
+use caribou_core::raw::{Members, text};
+
+use super::offers;
+use crate::fault::Fault;
+use crate::place::Place;
+use crate::sessions::away;
+use crate::work::Work;
+
+/// What one client may be subscribed to, in characters of its URIs: a few hundred.
+const MOST_CHARS: u32 = 32 * 1024;
+
+pub(super) async fn run(work: &Work, is_wanted: bool) -> Result<String, Fault> {
+    let client = &work.client;
+    let offers = offers(&work.endpoint, &client.scope, &client.asked.place).await?;
+    let Some(session) = client.session.as_ref().filter(|_| offers.subscribe) else {
+        return Err(Fault::no_method(&work.method));
+    };
+    let params = work.params.as_deref().and_then(Members::of);
+    let uri = params.as_ref().and_then(|params| text(params.get("uri")?));
+    let Some(uri) = uri.filter(|uri| !uri.is_empty() && !uri.contains(char::is_control)) else {
+        return Err(Fault::invalid_params("`params.uri` must be a URI"));
+    };
+    if is_wanted && client.asked.place == Place::All {
+        let found = work.endpoint.runtime.server_of_uri(&client.scope, &uri).await;
+        found.map_err(|error| Fault::no_resource(&error.detail, &uri))?;
+    }
+    let sessions = &work.endpoint.options.sessions;
+    let noted = sessions.subscribe_client(session.clone(), uri.into_owned(), is_wanted, MOST_CHARS);
+    if !noted.await.map_err(away)? {
+        return Err(Fault::invalid_params("this session is subscribed to as much as it may be; unsubscribe from some"));
+    }
+    work.endpoint.runtime.client_changed(session);
+    Ok("{}".to_owned())
+}

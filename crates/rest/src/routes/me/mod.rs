@@ -1,0 +1,3 @@
+//! Who the caller is.
+
+pub(crate) mod read;
