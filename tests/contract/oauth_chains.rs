@@ -252,3 +252,22 @@ async fn the_webhook_is_told_once_that_a_chain_needs_a_person() {
     let keys = [&told[0].headers["webhook-id"], &told[1].headers["webhook-id"]];
     assert!(keys[0] == keys[1] && keys[0].starts_with("oauth-chain-"), "{keys:?}");
 }
+
+#[tokio::test]
+async fn a_command_beside_a_deployment_spends_no_refresh_token() {
+    // Invariant O1: it has no record of which one comes next.
+    let stand = Stand::new().await;
+    let caribou = stand.setup().start().await;
+    called(&caribou).await;
+    let before = stand.presented();
+    for command in [&["tools", "call", "fake_t"][..], &["tools", "list"], &["servers"]] {
+        let output = tokio::time::timeout(SOON, stand.setup().command(command).output()).await.unwrap().unwrap();
+        let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        if command[1..].first() == Some(&"call") {
+            assert!(!output.status.success() && told.contains("--server"), "{told}");
+        }
+    }
+    assert_eq!(stand.presented(), before, "it was shown the token of a replica");
+    // The chain goes on where the replica left it.
+    called(&caribou).await;
+}

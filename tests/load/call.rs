@@ -48,13 +48,17 @@ pub(crate) enum Path {
     DirectStdio,
     /// Through Caribou's REST to the stdio echo.
     CaribouStdio,
+    /// Through Caribou's MCP endpoint to the HTTP echo, by clients of the legacy era with a session each.
+    CaribouMcp,
+    /// The same by clients of the modern era.
+    CaribouMcpModern,
     /// No call: the list of many tools of many servers, which Caribou has.
     CaribouList,
 }
 
 impl Path {
     /// Each direct way before the ways through Caribou.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::DirectHttp,
         Self::CaribouHttp,
         Self::CaribouNoFile,
@@ -62,6 +66,8 @@ impl Path {
         Self::CaribouGuarded,
         Self::DirectStdio,
         Self::CaribouStdio,
+        Self::CaribouMcp,
+        Self::CaribouMcpModern,
         Self::CaribouList,
     ];
 }
@@ -76,6 +82,8 @@ impl fmt::Display for Path {
             Self::CaribouGuarded => "caribou-guarded",
             Self::DirectStdio => "direct-stdio",
             Self::CaribouStdio => "caribou-stdio",
+            Self::CaribouMcp => "caribou-mcp",
+            Self::CaribouMcpModern => "caribou-mcp-mod",
             Self::CaribouList => "caribou-list",
         })
     }
@@ -111,23 +119,34 @@ impl HttpCaller {
     /// # Errors
     /// The echo cannot be reached or does not open a session.
     pub(crate) fn direct(echo: SocketAddr, era: Era) -> anyhow::Result<Self> {
-        let mut connection = Connection::open(echo)?;
-        let body = tools_call(era, 1);
-        let request = match era {
-            Era::Modern => post(
-                echo,
-                &[("mcp-protocol-version", MODERN_VERSION), ("mcp-method", "tools/call"), ("mcp-name", "echo")],
-                &body,
-            ),
-            Era::Legacy => {
-                let answer = connection.exchange(&post(echo, &[], &initialize()))?;
-                let session = answer.header("mcp-session-id").context("the echo minted no session")?.to_owned();
-                let headers = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", LATEST_LEGACY_VERSION)];
-                let status = connection.exchange(&post(echo, &headers, INITIALIZED))?.status;
-                ensure!(status == 202, "the echo answered {status} to initialized");
-                post(echo, &headers, &body)
+        Self::of_server(echo, era, ("echo", None))
+    }
+
+    /// A caller of `tool` through Caribou's MCP endpoint, for one thread, with a session of its own where the era has
+    /// sessions.
+    ///
+    /// # Errors
+    /// Caribou cannot be reached or does not open a session.
+    pub(crate) fn over_mcp(caribou: SocketAddr, era: Era, tool: &str, thread: &str) -> anyhow::Result<Self> {
+        Self::of_server(caribou, era, (tool, Some(thread)))
+    }
+
+    fn of_server(server: SocketAddr, era: Era, (tool, thread): (&str, Option<&str>)) -> anyhow::Result<Self> {
+        let mut connection = Connection::open(server)?;
+        let body = tools_call(era, tool, 1);
+        let mut headers: Vec<(&str, &str)> = thread.into_iter().map(|thread| ("x-caribou-thread", thread)).collect();
+        let session = match era {
+            Era::Modern => {
+                headers.extend([("mcp-protocol-version", MODERN_VERSION), ("mcp-method", "tools/call")]);
+                headers.push(("mcp-name", tool));
+                None
             }
+            Era::Legacy => Some(opened(&mut connection, server)?),
         };
+        if let Some(session) = &session {
+            headers.extend([("mcp-session-id", session.as_str()), ("mcp-protocol-version", LATEST_LEGACY_VERSION)]);
+        }
+        let request = post(server, &headers, &body);
         Ok(Self { connection, request, expected: Expected::Echo })
     }
 
@@ -198,6 +217,19 @@ impl HttpCaller {
     }
 }
 
+/// Opens a legacy session; its id.
+///
+/// # Errors
+/// The server does not open one.
+pub(crate) fn opened(connection: &mut Connection, server: SocketAddr) -> anyhow::Result<String> {
+    let answer = connection.exchange(&post(server, &[], &initialize()))?;
+    let session = answer.header("mcp-session-id").context("the server minted no session")?.to_owned();
+    let headers = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", LATEST_LEGACY_VERSION)];
+    let status = connection.exchange(&post(server, &headers, INITIALIZED))?.status;
+    ensure!(status == 202, "the server answered {status} to initialized");
+    Ok(session)
+}
+
 fn call_body(tool: &str, thread: &str) -> Value {
     json!({ "name": tool, "arguments": { "message": MESSAGE }, "user_id": USER, "thread_id": thread })
 }
@@ -208,9 +240,9 @@ pub(crate) fn is_echo(body: &str) -> bool {
 }
 
 /// The JSON-RPC request of one call.
-pub(crate) fn tools_call(era: Era, id: usize) -> String {
+pub(crate) fn tools_call(era: Era, tool: &str, id: usize) -> String {
     let arguments = json!({ "message": MESSAGE });
-    let mut params = json!({ "name": "echo", "arguments": arguments });
+    let mut params = json!({ "name": tool, "arguments": arguments });
     if era == Era::Modern {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,

@@ -64,6 +64,9 @@ struct Plan {
     /// Idle sessions to open with the stdio echo, each a child process; 0 skips.
     #[arg(long, default_value_t = 100)]
     stdio_sessions: usize,
+    /// Idle sessions of MCP clients to open at Caribou's own endpoint; 0 skips.
+    #[arg(long, default_value_t = 10_000)]
+    client_sessions: usize,
     /// The echo servers speak revision 2026-07-28 instead of 2025-11-25.
     #[arg(long)]
     modern: bool,

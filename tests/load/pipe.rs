@@ -34,7 +34,7 @@ impl PipeCaller {
     /// The echo cannot be started or does not answer.
     pub(crate) fn start(era: Era, in_flight: usize) -> anyhow::Result<Self> {
         let (child, stdin, stdout) = Started::echo_stdio(era)?;
-        let requests = (0..in_flight).map(|id| tools_call(era, id) + "\n").collect();
+        let requests = (0..in_flight).map(|id| tools_call(era, "echo", id) + "\n").collect();
         let mut caller = Self { stdin, stdout, requests, unread: Vec::new(), _child: child };
         if era == Era::Legacy {
             let opening = [&initialize(), "\n", INITIALIZED, "\n"].concat();

@@ -27,6 +27,9 @@ pub(crate) struct Report {
     /// Idle sessions with the stdio echo.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stdio_sessions: Option<Sessions>,
+    /// Idle sessions of MCP clients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) client_sessions: Option<Sessions>,
 }
 
 /// Memory around the calls.
@@ -101,7 +104,13 @@ impl Report {
     /// What there is a limit for: name, figure, limit, unit.
     fn limited(&self) -> Vec<(String, f64, f64, &'static str)> {
         let mut figures = Vec::new();
-        for (path, limit) in [(Path::CaribouHttp, 150.0), (Path::CaribouStdio, 100.0)] {
+        let limits = [
+            (Path::CaribouHttp, 150.0),
+            (Path::CaribouStdio, 100.0),
+            (Path::CaribouMcp, 200.0),
+            (Path::CaribouMcpModern, 200.0),
+        ];
+        for (path, limit) in limits {
             for line in [8, 64].into_iter().filter_map(|in_flight| self.line(path, in_flight)) {
                 let name = format!("CPU of Caribou per call, {path} at {}", line.in_flight);
                 figures.push((name, line.cpu_us_per_call.caribou, limit, "µs"));
@@ -142,6 +151,11 @@ impl Report {
                 let kilobytes = sessions.caribou_kib_each() * 1.024;
                 figures.push((format!("memory of Caribou per idle {kind} session"), kilobytes, 100.0, "KB"));
             }
+        }
+        if let Some(sessions) = &self.client_sessions {
+            // The bound is for ten thousand.
+            let megabytes = sessions.caribou_kib() * 1.024e-3 * 10_000.0 / sessions.opened as f64;
+            figures.push(("memory of Caribou for 10,000 client sessions".to_owned(), megabytes, 200.0, "MB"));
         }
         figures
     }

@@ -49,6 +49,10 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Report> {
         let caribou = Caribou::start(&program, &echo, plan.era())?;
         report.stdio_sessions = Some(sessions::open(&caribou, caribou.stdio_tool()?, plan.stdio_sessions)?);
     }
+    if plan.client_sessions > 0 {
+        let caribou = Caribou::start(&program, &echo, plan.era())?;
+        report.client_sessions = Some(sessions::open_clients(&caribou, plan.client_sessions)?);
+    }
     Ok(report)
 }
 

@@ -5,7 +5,8 @@
 use anyhow::anyhow;
 use serde::Serialize;
 
-use crate::call::HttpCaller;
+use crate::call::{HttpCaller, opened};
+use crate::http1::Connection;
 use crate::proc::{Resident, resident};
 use crate::started::Caribou;
 
@@ -37,6 +38,11 @@ impl Sessions {
         self.each(|resident| resident.children_kib)
     }
 
+    /// What all of them need in Caribou's own process, in KiB.
+    pub(crate) fn caribou_kib(&self) -> f64 {
+        self.caribou_kib_each() * self.opened as f64
+    }
+
     fn each(&self, part: impl Fn(&Resident) -> u64) -> f64 {
         (part(&self.after) as f64 - part(&self.before) as f64) / self.opened as f64
     }
@@ -51,6 +57,20 @@ pub(crate) fn open(caribou: &Caribou, tool: &str, count: usize) -> anyhow::Resul
     call_in_threads(caribou, tool, 0..FIRST)?;
     let before = resident(caribou.pid())?;
     call_in_threads(caribou, tool, FIRST..FIRST + count)?;
+    Ok(Sessions { opened: count, before, after: resident(caribou.pid())? })
+}
+
+/// Opens `count` sessions of clients at Caribou's MCP endpoint, which call nothing.
+///
+/// # Errors
+/// One is not opened.
+pub(crate) fn open_clients(caribou: &Caribou, count: usize) -> anyhow::Result<Sessions> {
+    eprintln!("{count} sessions of MCP clients");
+    let mut connection = Connection::open(caribou.address)?;
+    let mut open = |count| (0..count).try_for_each(|_| opened(&mut connection, caribou.address).map(drop));
+    open(FIRST)?;
+    let before = resident(caribou.pid())?;
+    open(count)?;
     Ok(Sessions { opened: count, before, after: resident(caribou.pid())? })
 }
 

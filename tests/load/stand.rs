@@ -46,7 +46,8 @@ impl Stand {
     pub(crate) fn start(plan: &Plan, program: &FilePath) -> anyhow::Result<Self> {
         let era = plan.era();
         let echo = HttpEcho::start(era, 1)?;
-        let following = if plan.measures(Path::CaribouHttp) || plan.measures(Path::CaribouStdio) {
+        let of_following = [Path::CaribouHttp, Path::CaribouStdio, Path::CaribouMcp, Path::CaribouMcpModern];
+        let following = if of_following.iter().any(|path| plan.measures(*path)) {
             Some(Caribou::start(program, &echo, era)?)
         } else {
             None
@@ -74,7 +75,9 @@ impl Stand {
     pub(crate) fn caribou(&self, path: Path) -> Option<&Caribou> {
         match path {
             Path::DirectHttp | Path::DirectStdio => None,
-            Path::CaribouHttp | Path::CaribouStdio => self.following.as_ref(),
+            Path::CaribouHttp | Path::CaribouStdio | Path::CaribouMcp | Path::CaribouMcpModern => {
+                self.following.as_ref()
+            }
             Path::CaribouNoFile => self.without_file.as_ref(),
             Path::CaribouBare => self.bare.as_ref(),
             Path::CaribouGuarded => self.guarded.as_ref(),
@@ -97,6 +100,11 @@ impl Stand {
             _ => caribou.http_tool()?,
         };
         let thread = format!("t{}", n % CONVERSATIONS);
+        match path {
+            Path::CaribouMcp => return HttpCaller::over_mcp(caribou.address, Era::Legacy, tool, &thread),
+            Path::CaribouMcpModern => return HttpCaller::over_mcp(caribou.address, Era::Modern, tool, &thread),
+            _ => {}
+        }
         match caribou.bearer() {
             Some(bearer) => HttpCaller::identified(caribou.address, tool, &thread, bearer),
             None => HttpCaller::through(caribou.address, tool, &thread),

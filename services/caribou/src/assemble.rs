@@ -22,6 +22,7 @@ use caribou_oauth::TokenEndpoints;
 use caribou_ports::identity::Authenticator;
 use caribou_ports::machine::Machine;
 use caribou_ports::store::{self, Audit, Promotions, Replicas as _};
+use caribou_ports::token_endpoint::TokenEndpoint;
 use caribou_rest::RestOptions;
 use caribou_runtime::{Configuration, Outside, Runtime};
 use caribou_store::{Location, SqlStore};
@@ -36,6 +37,7 @@ use crate::guard::{Guard, GuardOptions};
 use crate::machine::{LifeLock, ThisMachine};
 use crate::settings::{AuthMode, Loaded, Settings};
 use crate::telemetry::Metrics;
+use crate::unspent::Unspent;
 use crate::{mcp_endpoint, tasks, tls};
 
 /// One replica of this process.
@@ -274,7 +276,7 @@ impl Replica {
             promotions,
             authenticator,
             audit,
-            token_endpoint: Some(TokenEndpoints::new(guarded, &way_out)?),
+            token_endpoint: Some(token_endpoint(settings, store.as_ref(), guarded, &way_out)?),
             oauth_chains,
             interceptors: Some(Arc::new(interceptors(settings, &way_out)?)),
             personal,
@@ -346,4 +348,15 @@ impl Replica {
         }
         store.close().await;
     }
+}
+
+/// What asks token endpoints. Whoever has a database, and runs without it, presents no refresh token.
+fn token_endpoint(
+    settings: &Settings,
+    store: Option<&SqlStore>,
+    guarded: caribou_egress::Guard,
+    way_out: &WayOut,
+) -> anyhow::Result<Arc<dyn TokenEndpoint>> {
+    let endpoints: Arc<dyn TokenEndpoint> = TokenEndpoints::new(guarded, way_out)?;
+    Ok(if settings.has_database() && store.is_none() { Arc::new(Unspent(endpoints)) } else { endpoints })
 }

@@ -21,6 +21,7 @@ mod start_gate;
 mod tasks;
 mod telemetry;
 mod tls;
+mod unspent;
 mod volume;
 
 pub mod guard;
