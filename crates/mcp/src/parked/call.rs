@@ -35,16 +35,18 @@ pub(crate) enum Next {
 /// What happens first to `flight`, which has `asking` of its own.
 pub(crate) async fn first_of(flight: impl Future<Output = Outcome>, asking: &Asking) -> Next {
     let mut flight = std::pin::pin!(flight);
+    // A server that was declined may answer before anybody looks: what its caller lacks is told all the same.
+    let done = |outcome| asking.lacking().map_or(Next::Done(outcome), |need| Next::Lacking(need.required()));
     loop {
         tokio::select! {
             biased;
-            outcome = &mut flight => return Next::Done(outcome),
+            outcome = &mut flight => return done(outcome),
             () = asking.something() => {}
         }
         if asking.lacking().is_none() {
             tokio::select! {
                 biased;
-                outcome = &mut flight => return Next::Done(outcome),
+                outcome = &mut flight => return done(outcome),
                 () = sleep(GATHER) => {}
             }
         }
@@ -138,5 +140,20 @@ impl ParkedCall {
 impl Drop for ParkedCall {
     fn drop(&mut self) {
         self.driver.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::abilities::SAMPLE;
+    use super::super::asking::tests::{Told, ask, asking, raw};
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_caller_lacks_is_told_though_the_server_was_faster() {
+        // mcp.md 14.3, caller lacks the capability.
+        let (asking, answered) = (asking(true), std::future::ready(Ok(raw("{}"))));
+        let _ = ask(&asking, "1", SAMPLE, "{}", &Told::default());
+        assert!(matches!(first_of(answered, &asking).await, Next::Lacking(_)));
     }
 }
