@@ -221,8 +221,7 @@ impl Runtime {
         let users =
             outside.personal.map(|personal| Users::new(personal, catalog_actor, &catalog, chains.clone(), &root));
         tasks.iter().zip(&users).for_each(|(tasks, users)| tasks.serve(users));
-        // From now on the lease is kept, and tasks are followed.
-        let _ = root.cast(());
+        let _ = root.cast(()); // From now on the lease is kept, and tasks are followed.
         if let Some(life) = &life {
             life.begun().await;
         }

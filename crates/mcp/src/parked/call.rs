@@ -3,7 +3,6 @@
 //! Owns the request on its way. Dropping the last hold on it cancels it upstream, unless its answer has arrived.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use caribou_ports::BoxFuture;
 use caribou_ports::mcp::{CallError, Progress, ProgressSink};
@@ -14,13 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::asking::{Asker, Asking};
 use crate::wire::ids::Outcome;
+use crate::wire::limits::MORE_QUESTIONS;
 
 /// A request on its way.
 pub(crate) type Flight = BoxFuture<'static, Outcome>;
-
-/// How long others are waited for after the first question: some servers ask several things at once, and a person sees
-/// them together then.
-const GATHER: Duration = Duration::from_millis(20);
 
 /// What happens to a call next.
 pub(crate) enum Next {
@@ -47,7 +43,7 @@ pub(crate) async fn first_of(flight: impl Future<Output = Outcome>, asking: &Ask
             tokio::select! {
                 biased;
                 outcome = &mut flight => return done(outcome),
-                () = sleep(GATHER) => {}
+                () = sleep(MORE_QUESTIONS) => {}
             }
         }
         match asking.lacking() {

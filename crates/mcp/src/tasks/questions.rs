@@ -17,10 +17,10 @@ use caribou_ports::mcp::{CallError, TaskQuestion};
 use futures::FutureExt as _;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::wire::envelope;
-use crate::wire::limits::MAX_TASK_QUESTIONS;
+use crate::wire::limits::{MAX_TASK_QUESTIONS, MORE_QUESTIONS};
 
 /// Marks a request as belonging to a task.
 const RELATED: &str = "io.modelcontextprotocol/related-task";
@@ -93,7 +93,7 @@ impl Questions {
         self.book().open.iter().filter(|open| open.task == task).map(|open| open.question.clone()).collect()
     }
 
-    /// The questions of a task, once there is one; none when the server is no longer asked for its result, or after
+    /// The questions of a task, a moment after the first one; none when the server is no longer asked for its result, or after
     /// `patience`.
     pub(crate) async fn first(&self, task: &str, patience: Duration) -> Vec<TaskQuestion> {
         let came = async {
@@ -101,12 +101,16 @@ impl Questions {
                 let mut changed = std::pin::pin!(self.changed.notified());
                 // Before the look, so that nothing is missed between the two.
                 changed.as_mut().enable();
-                let questions = self.of(task);
-                if !questions.is_empty() || !self.book().awaited.contains(task) {
-                    return questions;
+                if !self.of(task).is_empty() {
+                    break;
+                }
+                if !self.book().awaited.contains(task) {
+                    return Vec::new();
                 }
                 changed.await;
             }
+            sleep(MORE_QUESTIONS).await;
+            self.of(task)
         };
         timeout(patience, came).await.unwrap_or_default()
     }

@@ -30,3 +30,7 @@ pub(crate) const MAX_TASK_QUESTIONS: usize = 64;
 /// How long a task that waits for input may take to tell its question. One that takes longer is shown without, until
 /// the next poll.
 pub(crate) const FIRST_QUESTION: Duration = Duration::from_secs(5);
+
+/// How long others are waited for after the first question: some servers ask several things at once, and a person sees
+/// them together then.
+pub(crate) const MORE_QUESTIONS: Duration = Duration::from_millis(50);
