@@ -17,7 +17,7 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "FILE")]
     caribou: Option<PathBuf>,
     /// Calls in flight, one line each.
-    #[arg(long, value_delimiter = ',', default_value = "1,8,32", value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_delimiter = ',', default_value = "1,8", value_parser = clap::value_parser!(u16).range(1..=64))]
     concurrency: Vec<u16>,
     /// Seconds of load for each figure. CPU time is counted in steps of 10 ms: give it several.
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=600))]

@@ -11,9 +11,6 @@ use crate::sample::Samples;
 /// Keys that callers share.
 const KEYS: f64 = 8.0;
 
-/// So many calls in flight keep the threads awake: what a hop costs by itself shows from here on (durability.md §9).
-const BUSY: u16 = 32;
-
 /// A key is looked up at most once in so long.
 const LOOK_UP: Duration = Duration::from_secs(5);
 
@@ -131,15 +128,12 @@ impl Report {
                     "µs",
                 );
             }
-            // With few calls in flight each of them wakes every thread on its way, which is what the CPU goes for then.
-            if at >= BUSY {
-                at_most(
-                    format!("CPU of both sides of the hop at {at}"),
-                    line.forwarded.cpu_us - line.local.cpu_us,
-                    100.0,
-                    "µs",
-                );
-            }
+            at_most(
+                format!("CPU of both sides of the hop at {at}"),
+                line.forwarded.cpu_us - line.local.cpu_us,
+                100.0,
+                "µs",
+            );
             at_most(format!("looks of a key in 5 s at {at}"), line.lookups_each(), 1.0, "");
         }
         if let Some(rows) = &self.rows {
@@ -196,14 +190,14 @@ mod tests {
 
     #[test]
     fn a_hop_costs_what_a_forwarded_call_costs_more() {
-        let line = |at, forwarded| Line::new(at, by(200, 150), forwarded, 8, Duration::from_secs(10));
+        let line = |forwarded| Line::new(1, by(200, 150), forwarded, 8, Duration::from_secs(10));
         let rows = Some(Rows { rows: 10, sessions_written: 0, renewals: 3 });
-        let report = Report { lines: vec![line(1, by(600, 400)), line(BUSY, by(900, 240))], rows };
+        let report = Report { lines: vec![line(by(600, 240))], rows };
         let figures: Vec<f64> = report.limited().iter().map(|limited| limited.figure).collect();
-        assert_eq!(figures, [400.0, 0.5, 90.0, 0.5, 0.0], "{report}");
+        assert_eq!(figures, [400.0, 90.0, 0.5, 0.0], "{report}");
         assert!(report.is_kept());
-        let slow = Report { lines: vec![line(1, by(701, 151)), line(BUSY, by(900, 251))], rows: None };
+        let slow = Report { lines: vec![line(by(701, 251))], rows: None };
         let kept: Vec<bool> = slow.limited().iter().map(|limited| limited.kept).collect();
-        assert_eq!((kept, slow.is_kept()), (vec![false, true, false, true], false), "{slow}");
+        assert_eq!((kept, slow.is_kept()), (vec![false, false, true], false), "{slow}");
     }
 }
