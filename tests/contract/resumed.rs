@@ -68,16 +68,24 @@ async fn a_remote_session_outlives_the_replica_that_held_it() {
     assert_eq!(bumped(&second).await, counted("3", 2, false), "the same session goes on under another owner");
     assert!(stand.fake.sessions() <= opened, "no other one was opened for the thread");
 
+    // One that was gone on with and is forgotten then is lost like any other, and that is told.
+    stand.fake.expire_sessions();
+    // Its next epoch is told once it is on record.
+    let later = async || bump(&second).await.filter(|(_, epoch, _)| *epoch == 3);
+    let (count, _, is_told) = eventually(SOON, "the next epoch", later).await;
+    assert!(is_told, "its thread is not told that its state is lost");
+
     // In order, too: whoever leaves does not end it.
     let third = stand.replica().await;
     second.stop().await;
-    assert_eq!(bumped(&third).await, counted("4", 3, false));
+    let next = (count.parse::<u64>().unwrap() + 1).to_string();
+    assert_eq!(bumped(&third).await, counted(&next, 4, false));
 
     // A server that forgot it meanwhile says so, and callers are told.
     let fourth = stand.replica().await;
     stand.fake.expire_sessions();
     third.stop().await;
-    assert_eq!(bumped(&fourth).await, counted("1", 4, true));
+    assert_eq!(bumped(&fourth).await, counted("1", 5, true));
 }
 
 #[tokio::test]

@@ -54,6 +54,9 @@ pub(super) async fn open(birth: Birth, abandoned: watch::Receiver<bool>) -> Resu
                     }
                 }
                 birth.homes.keep(&birth.handle, &*session).await;
+                if session.is_resumed() {
+                    birth.homes.went_on(&birth.handle).await;
+                }
             }
             Ok(session)
         }

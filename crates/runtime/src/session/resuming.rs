@@ -32,8 +32,7 @@ impl Homes {
         (under == shared.under(handle)).then(|| Secret::new(session))
     }
 
-    /// Keeps what `session`, which this replica has taken, can be gone on with. One that was gone on with is no new one
-    /// to its thread.
+    /// Keeps what `session`, which this replica has taken, can be gone on with.
     pub(super) async fn keep(&self, handle: &Handle, session: &dyn Session) {
         let (Some((shared, vault)), Some(resumption)) = (self.keeping(handle), session.resumption()) else { return };
         let (row, epoch) = (SessionRow::of(&handle.key), handle.epoch());
@@ -43,10 +42,14 @@ impl Homes {
         if asked(shared.store.keep_resumption(row, self.boot().clone(), epoch, sealed)).await != Some(true) {
             tracing::debug!(session = %handle.key, "what a session can be gone on with is not kept");
         }
-        if session.is_resumed() {
-            tracing::info!(session = %handle.key, "went on with the session that its last owner left");
-            let _ = asked(shared.store.told_epoch(row, epoch)).await;
-        }
+    }
+
+    /// The session of `handle` was gone on with, so it is no new one to its thread. Said once, when it is taken: one that
+    /// its server forgets later is a new one, and its thread is told.
+    pub(super) async fn went_on(&self, handle: &Handle) {
+        let Some(shared) = self.shared() else { return };
+        tracing::info!(session = %handle.key, "went on with the session that its last owner left");
+        let _ = asked(shared.store.told_epoch(SessionRow::of(&handle.key), handle.epoch())).await;
     }
 
     /// Whether the session of `handle` is left to its next owner: this replica hands over what it has, or has lost the
