@@ -44,10 +44,8 @@ enum Cost {
     MaybeTheFamily,
 }
 
-/// The states of chains as the database saw them, in their order. What it acknowledges it has written: a PostgreSQL of
-/// the tests does not by itself, and would lose successors with its own end.
+/// The states of chains as the database saw them, in their order.
 const AUDIT: &str = "
-ALTER DATABASE postgres SET synchronous_commit = on;
 CREATE TABLE chain_audit (at bigserial, connection text, state int);
 CREATE FUNCTION chain_audit() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
