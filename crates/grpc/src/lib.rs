@@ -16,6 +16,7 @@ mod patient;
 mod peer;
 mod serve;
 mod server;
+mod signs_of_life;
 mod status;
 
 pub use options::{GrpcOptions, Readiness};

@@ -24,6 +24,7 @@ use tonic::service::Routes;
 use crate::envelope::envelope;
 use crate::options::GrpcOptions;
 use crate::server::routes;
+use crate::signs_of_life::SignsOfLife;
 
 /// How connections are encrypted: the value of the moment holds for each new one.
 pub type ServerConfigs = watch::Receiver<Arc<rustls::ServerConfig>>;
@@ -65,13 +66,6 @@ pub async fn serve(
     let (patience, signs_of_life) = (options.message_timeout, SIGNS_OF_LIFE);
     let door = Door { tls, patience, signs_of_life, max_streams: MAX_STREAMS };
     serve_routes(listener, door, |stopped| routes(runtime, &options, stopped), shutdown, drain).await
-}
-
-/// How often an open connection is asked for a sign of life, and how long that may take.
-#[derive(Clone, Copy)]
-pub(crate) struct SignsOfLife {
-    pub(crate) every: Duration,
-    pub(crate) within: Duration,
 }
 
 /// How whoever comes by a listener is treated.
@@ -144,7 +138,8 @@ struct Desk {
 impl Desk {
     /// Sets the connection up and answers its requests.
     async fn greet(self, stream: TcpStream) {
-        if let Err(error) = stream.set_nodelay(true) {
+        let ready = stream.set_nodelay(true).and_then(|()| self.door.signs_of_life.bound(&stream));
+        if let Err(error) = ready {
             tracing::debug!(%error, "a connection was gone before its first request");
             return;
         }

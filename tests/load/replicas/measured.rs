@@ -9,13 +9,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, ensure};
-use caribou_tests::{Caribou, Postgres, Setup, network};
+use caribou_tests::{Caribou, Postgres, Redis, Setup, network};
 use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection};
 use tokio::task::block_in_place;
 use tokio::time::timeout;
 
-use super::report::{Line, Report, Rows};
+use super::plan::Plan;
+use super::reach;
+use super::report::{Line, Report, Resets, Rows};
 use crate::call::{HttpCaller, USER};
 use crate::proc::cpu_below;
 use crate::sample::Samples;
@@ -45,34 +47,38 @@ const SECRET: &str = "a-secret-of-this-measurement-alone-and-long-enough";
 ///
 /// # Errors
 /// Something cannot be started, or a call is not answered as it should be.
-pub(super) async fn measure(
-    program: PathBuf,
-    concurrency: &[u16],
-    length: Duration,
-    rows: u32,
-) -> anyhow::Result<Report> {
+pub(super) async fn measure(program: PathBuf, plan: &Plan, length: Duration) -> anyhow::Result<Report> {
     ensure!(program.is_file(), "there is no {}: build it, or name one with --caribou", program.display());
     let postgres = Postgres::start_durable().await;
-    let url = postgres.url("postgres");
-    let owner = replica(&program, &url, true).await?;
-    let other = replica(&program, &url, false).await?;
+    let redis = Redis::start().await;
+    let (url, cache) = (postgres.url("postgres"), redis.url());
+    let owner = replica(&program, [&url, &cache], true).await?;
+    let other = replica(&program, [&url, &cache], false).await?;
     let mut database = PgConnection::connect(&url).await.context("connecting to the database")?;
     let holder = hold(&owner, &other).await?;
     let mut lines = Vec::new();
-    for &in_flight in concurrency {
+    for &in_flight in &plan.concurrency {
         lines.push(compared(&owner, &other, &mut database, in_flight, length).await?);
     }
-    let rows = if rows == 0 { None } else { Some(on_record(&mut database, &holder, rows).await?) };
-    Ok(Report { lines, rows })
+    let rows = match plan.rows {
+        0 => None,
+        rows => Some(on_record(&mut database, &holder, rows).await?),
+    };
+    let resets = match plan.resets {
+        0 => None,
+        resets => Some(Resets::new(reach::measure(&owner, 2, resets).await?)),
+    };
+    Ok(Report { lines, rows, resets })
 }
 
-async fn replica(program: &std::path::Path, url: &str, migrates: bool) -> anyhow::Result<Caribou> {
+async fn replica(program: &std::path::Path, [url, cache]: [&str; 2], migrates: bool) -> anyhow::Result<Caribou> {
     let port = network::free_port();
     let settings = format!("cluster: {{profile: fast, listen: \"127.0.0.1:{port}\"}}\naudit: {{enabled: false}}\n");
     let this = std::env::current_exe().context("finding this program")?;
     let entry = json!({ "command": this, "args": ["echo-stdio"] });
     let setup = Setup::new().program(program.to_owned()).settings(&settings).server(SERVER, entry);
-    let setup = setup.variable("CARIBOU_DATABASE_URL", url).variable("CARIBOU_CLUSTER_SECRET", SECRET);
+    let setup = setup.variable("CARIBOU_DATABASE_URL", url).variable("CARIBOU_REDIS_URL", cache);
+    let setup = setup.variable("CARIBOU_CLUSTER_SECRET", SECRET);
     if migrates {
         let migrated = setup.command(&["migrate"]).output().await.context("running `caribou migrate`")?;
         ensure!(migrated.status.success(), "caribou migrate: {}", String::from_utf8_lossy(&migrated.stderr));

@@ -1,5 +1,5 @@
 //! The figures, as a table for people and as JSON for programs, and the limits they are held against (durability.md §9,
-//! forward hop).
+//! forward hop, reset reach).
 
 use std::fmt;
 use std::time::Duration;
@@ -20,6 +20,8 @@ pub(super) struct Report {
     pub(super) lines: Vec<Line>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rows: Option<Rows>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) resets: Option<Resets>,
 }
 
 /// Calls by both doors, so many at a time.
@@ -56,6 +58,18 @@ pub(super) struct Rows {
     pub(super) renewals: u64,
 }
 
+/// How long resets took until every replica had done them.
+#[derive(Serialize)]
+pub(super) struct Resets {
+    resets: usize,
+    /// Those that a replica has not confirmed in time.
+    unconfirmed: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_failure: Option<String>,
+    p50_ms: f64,
+    p99_ms: f64,
+}
+
 /// A figure that there is a limit for.
 #[derive(Debug, Serialize)]
 struct Limited {
@@ -80,6 +94,15 @@ impl By {
         let (calls, failed) = (samples.count(), samples.failures());
         let first_failure = samples.first_failure().map(str::to_owned);
         Self { calls, failed, first_failure, p50_us, p99_us, cpu_us: cpu.as_secs_f64() * 1e6 / calls.max(1) as f64 }
+    }
+}
+
+impl Resets {
+    pub(super) fn new(mut samples: Samples) -> Self {
+        let [p50_us, p99_us] = samples.percentiles_us([0.5, 0.99]);
+        let first_failure = samples.first_failure().map(str::to_owned);
+        let (resets, unconfirmed) = (samples.count(), samples.failures());
+        Self { resets, unconfirmed, first_failure, p50_ms: p50_us / 1e3, p99_ms: p99_us / 1e3 }
     }
 }
 
@@ -139,6 +162,10 @@ impl Report {
         if let Some(rows) = &self.rows {
             at_most(format!("writes of {} sessions on record", rows.rows), rows.sessions_written as f64, 0.0, "");
         }
+        if let Some(resets) = &self.resets {
+            at_most("p99 until a reset is done everywhere".to_owned(), resets.p99_ms, 250.0, "ms");
+            at_most("resets that were not confirmed".to_owned(), resets.unconfirmed as f64, 0.0, "");
+        }
         limited
     }
 }
@@ -169,6 +196,15 @@ impl fmt::Display for Report {
                 "\n{rows} sessions on record, nobody calls: {sessions_written} rows of sessions written, {renewals} of replicas"
             )?;
         }
+        if let Some(Resets { resets, unconfirmed, first_failure, p50_ms, p99_ms }) = &self.resets {
+            writeln!(
+                f,
+                "\n{resets} resets, done everywhere after: p50 {p50_ms:.0} ms, p99 {p99_ms:.0} ms; {unconfirmed} not confirmed"
+            )?;
+            if let Some(failure) = first_failure {
+                writeln!(f, "first of them: {failure}")?;
+            }
+        }
         writeln!(f, "\nlimits")?;
         for Limited { name, figure, limit, unit, kept } in self.limited() {
             let verdict = if kept { "kept" } else { "EXCEEDED" };
@@ -192,11 +228,12 @@ mod tests {
     fn a_hop_costs_what_a_forwarded_call_costs_more() {
         let line = |forwarded| Line::new(1, by(200, 150), forwarded, 8, Duration::from_secs(10));
         let rows = Some(Rows { rows: 10, sessions_written: 0, renewals: 3 });
-        let report = Report { lines: vec![line(by(600, 240))], rows };
+        let resets = Some(Resets::new(by(80_000, 0).0));
+        let report = Report { lines: vec![line(by(600, 240))], rows, resets };
         let figures: Vec<f64> = report.limited().iter().map(|limited| limited.figure).collect();
-        assert_eq!(figures, [400.0, 90.0, 0.5, 0.0], "{report}");
+        assert_eq!(figures, [400.0, 90.0, 0.5, 0.0, 80.0, 0.0], "{report}");
         assert!(report.is_kept());
-        let slow = Report { lines: vec![line(by(701, 251))], rows: None };
+        let slow = Report { lines: vec![line(by(701, 251))], rows: None, resets: None };
         let kept: Vec<bool> = slow.limited().iter().map(|limited| limited.kept).collect();
         assert_eq!((kept, slow.is_kept()), (vec![false, false, true], false), "{slow}");
     }

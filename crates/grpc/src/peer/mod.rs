@@ -6,6 +6,10 @@
 //! taken is its owner's to say ([`Owner`]). A call that may have reached its owner is never sent anew, only asked for
 //! again under its name (invariant S2), results pass byte for byte (W1), and every wait and queue is bounded (B1).
 
+use std::time::Duration;
+
+use crate::signs_of_life::SignsOfLife;
+
 mod client;
 mod convert;
 mod membership;
@@ -18,3 +22,6 @@ pub use membership::Membership;
 pub use server::{Happened, Owner, PeerDoor, Running, serve_peers};
 
 pub(crate) use server::is_exchange;
+
+/// Between replicas, both ways: a cut cable is noticed within less than a lease (durability.md §6, keepalive).
+const SIGNS_OF_LIFE: SignsOfLife = SignsOfLife { every: Duration::from_secs(5), within: Duration::from_secs(3) };

@@ -78,7 +78,8 @@ impl Runtime {
         }
     }
 
-    /// Begins a call of another replica in a session of this one, or joins one that began before.
+    /// Begins a call of another replica in a session of this one, or joins one that began before. It is made by waiting
+    /// for what happens, and by itself once that is dropped.
     ///
     /// # Errors
     /// It is not made.
@@ -120,10 +121,8 @@ impl Runtime {
         if let Err(known) = self.exchanges.begin(&exchange.call_id, call.clone()) {
             return Ok(known.join());
         }
-        let running = call.join();
         let request = heard(exchange.request, &call);
-        call.run(self.exchanges.clone(), exchange.call_id, admitted, request, exchange.within);
-        Ok(running)
+        Ok(call.run(self.exchanges.clone(), exchange.call_id, admitted, request, exchange.within))
     }
 
     /// Closes the sessions of a user and thread that live here. How many.

@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use caribou_ports::BoxFuture;
 use caribou_ports::mcp::{CallError, LISTEN, Progress, ProgressSink, Session};
 use caribou_ports::peers::{PeerAnswer, PeerRequest};
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tracing::{Instrument as _, Span};
 
@@ -48,7 +50,7 @@ impl Call {
         self.callers.fetch_add(1, Ordering::AcqRel);
         let (listener, progress) = mpsc::channel(PROGRESS_WAITING);
         *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
-        RunningExchange { answer: self.answer.subscribe(), call: self.clone(), progress, is_lost: true }
+        RunningExchange { answer: self.answer.subscribe(), call: self.clone(), progress, work: None, is_lost: true }
     }
 
     /// Where the session reports progress to.
@@ -64,7 +66,7 @@ impl Call {
         })
     }
 
-    /// Makes the call, in a task of its own: whoever asked for it may be lost and come back.
+    /// Makes the call, and waits for it.
     pub(crate) fn run(
         self: Arc<Self>,
         book: CallBook,
@@ -72,7 +74,8 @@ impl Call {
         admitted: Admitted,
         request: PeerRequest,
         within: Duration,
-    ) {
+    ) -> RunningExchange {
+        let mut running = self.join();
         let work = async move {
             let mut given_up = self.given_up.subscribe();
             let (handle, session) = (admitted.handle.clone(), admitted.session.clone());
@@ -95,25 +98,26 @@ impl Call {
             *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = None;
             book.ended(&call_id, bytes);
         };
-        tokio::spawn(work.instrument(Span::current()));
+        running.work = Some(Box::pin(work.instrument(Span::current())));
+        running
     }
 }
 
 /// A call of another replica, as long as somebody waits for it. Dropped before its answer was taken, its caller counts as
 /// lost: the call goes on for a while, so that it can be asked for again.
+///
+/// Whoever began the call makes it by waiting, and leaves it to a task of its own when it is dropped: most calls wake
+/// one task less.
 pub struct RunningExchange {
     call: Arc<Call>,
     answer: watch::Receiver<Option<Answer>>,
     progress: mpsc::Receiver<Progress>,
+    /// What is left of the call itself; `None` = somebody else makes it, or it is over.
+    work: Option<BoxFuture<'static, ()>>,
     is_lost: bool,
 }
 
 impl RunningExchange {
-    /// The next report of progress; `None` = there will be none any more.
-    pub async fn progress(&mut self) -> Option<Progress> {
-        self.progress.recv().await
-    }
-
     /// A report of progress that is there already.
     pub fn ready_progress(&mut self) -> Option<Progress> {
         self.progress.try_recv().ok()
@@ -124,8 +128,13 @@ impl RunningExchange {
     /// # Errors
     /// As the session said it.
     pub async fn answer(&mut self) -> Result<PeerAnswer, CallError> {
-        let answered = self.answer.wait_for(Option::is_some).await;
-        let answer = answered.ok().and_then(|answer| answer.clone());
+        let Self { answer, work, .. } = self;
+        tokio::select! {
+            biased;
+            () = made(work) => {}
+            _ = answer.wait_for(Option::is_some) => {}
+        }
+        let answer = answer.borrow().clone();
         self.is_lost = false;
         match answer.as_deref() {
             Some(answer) => answer.clone(),
@@ -138,10 +147,11 @@ impl RunningExchange {
     /// # Errors
     /// None: an `Err` is the answer.
     pub async fn next(&mut self) -> Result<Progress, Result<PeerAnswer, CallError>> {
-        let Self { answer, progress, .. } = self;
+        let Self { answer, progress, work, .. } = self;
         tokio::select! {
             biased;
             Some(report) = progress.recv() => return Ok(report),
+            () = made(work) => {}
             _ = answer.wait_for(Option::is_some) => {}
         }
         match self.ready_progress() {
@@ -157,14 +167,26 @@ impl RunningExchange {
     }
 }
 
+/// Resolves when the call was made; never when somebody else makes it.
+async fn made(work: &mut Option<BoxFuture<'static, ()>>) {
+    match work {
+        Some(making) => making.await,
+        None => std::future::pending().await,
+    }
+    *work = None;
+}
+
 impl Drop for RunningExchange {
     fn drop(&mut self) {
+        if let (Some(work), Ok(runtime)) = (self.work.take(), Handle::try_current()) {
+            runtime.spawn(work);
+        }
         let left = self.call.callers.fetch_sub(1, Ordering::AcqRel) - 1;
         if !self.is_lost || left > 0 {
             return;
         }
         let call = self.call.clone();
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
                 tokio::time::sleep(REJOIN).await;
                 if call.callers.load(Ordering::Acquire) == 0 {

@@ -3,38 +3,30 @@
 //! Made by hand rather than by tonic's channel, which connects again by itself: a request must know whether it may have
 //! left (invariant S2), and a connection whose life it is.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
-use std::time::Duration;
-
 use caribou_core::session::NotTaken;
 use caribou_ports::peers::{PeerAddress, PeerError};
 use caribou_proto::peer::v1;
 use caribou_proto::peer::v1::session_service_client::SessionServiceClient;
-use caribou_trace::TraceContext;
-use http::{Request, Response, Uri};
-use hyper::body::Incoming;
-use hyper::client::conn::http2::{self, SendRequest};
-use hyper::rt::Executor;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use futures::future::OptionFuture;
+use h2::{Ping, PingPong};
+use http::Uri;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
-use tonic::Status;
-use tonic::body::Body;
-use tower::Service;
-use tracing::Span;
 
 use super::options::PeerOptions;
+use super::sender::Sender;
 use crate::peer::server::{LARGEST_MESSAGE, PROTOCOL};
-use crate::peer::{Membership, status};
+use crate::peer::{SIGNS_OF_LIFE, status};
 
-/// How often a connection is asked for a sign of life, and how long that may take: a cut cable is noticed within 8 s,
-/// less than a lease (durability.md §6).
-const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
-const SIGN_OF_LIFE_ANSWER: Duration = Duration::from_secs(3);
+/// Bytes under way at once to one request, and to all together.
+const STREAM_WINDOW: u32 = 2 * 1024 * 1024;
+const CONNECTION_WINDOW: u32 = 5 * 1024 * 1024;
+
+/// The headers of one answer. A refusal fits.
+const LARGEST_HEADERS: u32 = 16 * 1024;
 
 /// A connection that is known to lead to the life that is meant.
 #[derive(Clone)]
@@ -57,6 +49,7 @@ impl Connection {
     ) -> Result<Self, PeerError> {
         let stream = TcpStream::connect(&peer.address).await.map_err(|error| unreachable(peer, &error))?;
         stream.set_nodelay(true).map_err(|error| unreachable(peer, &error))?;
+        SIGNS_OF_LIFE.bound(&stream).map_err(|error| unreachable(peer, &error))?;
         let mut connection = match &options.tls {
             None => Self::over(stream, peer, options, given_up).await?,
             Some(configs) => {
@@ -80,26 +73,29 @@ impl Connection {
     ) -> Result<Self, PeerError> {
         let origin = Uri::builder().scheme("http").authority(&*peer.address).path_and_query("/").build();
         let origin = origin.map_err(|error| unreachable(peer, &error))?;
-        let shaken = http2::Builder::new(Until(given_up.clone()))
-            .timer(TokioTimer::new())
-            .keep_alive_interval(SIGN_OF_LIFE)
-            .keep_alive_timeout(SIGN_OF_LIFE_ANSWER)
-            .keep_alive_while_idle(true)
-            .handshake(TokioIo::new(stream));
-        let (requests, connection) = shaken.await.map_err(|error| unreachable(peer, &error))?;
+        let shaken = h2::client::Builder::new()
+            .initial_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_header_list_size(LARGEST_HEADERS)
+            .enable_push(false)
+            .handshake(stream);
+        let (requests, mut connection) = shaken.await.map_err(|error| unreachable(peer, &error))?;
         let lost = CancellationToken::new();
         let (boot, given_up, told) = (peer.boot.clone(), given_up.clone(), lost.clone().drop_guard());
+        let silent = OptionFuture::from(connection.ping_pong().map(silence));
         tokio::spawn(async move {
+            // Whatever the end, requests in flight end with the connection.
             tokio::select! {
                 over = connection => match over {
                     Ok(()) => tracing::debug!(peer = %boot, "a connection to another replica ended"),
                     Err(error) => tracing::debug!(peer = %boot, %error, "a connection to another replica was lost"),
                 },
+                Some(()) = silent => tracing::debug!(peer = %boot, "another replica shows no sign of life"),
                 () = given_up.cancelled() => {}
             }
             drop(told);
         });
-        let sender = Sender { requests, membership: options.membership.clone() };
+        let sender = Sender::new(requests, options.membership.clone());
         let client = SessionServiceClient::with_origin(sender, origin)
             .max_decoding_message_size(LARGEST_MESSAGE)
             .max_encoding_message_size(LARGEST_MESSAGE);
@@ -148,52 +144,18 @@ impl Connection {
     }
 }
 
-/// Runs the tasks of a connection until it is given up: the library would let requests in flight go on.
-#[derive(Clone)]
-struct Until(CancellationToken);
-
-impl<F> Executor<F> for Until
-where
-    F: Future<Output: Send> + Send + 'static,
-{
-    fn execute(&self, task: F) {
-        tokio::spawn(self.0.clone().run_until_cancelled_owned(task));
+/// Resolves when the other end has shown no sign of life for too long.
+async fn silence(mut pings: PingPong) {
+    loop {
+        tokio::time::sleep(SIGNS_OF_LIFE.every).await;
+        let answered = tokio::time::timeout(SIGNS_OF_LIFE.within, pings.ping(Ping::opaque())).await;
+        if !matches!(answered, Ok(Ok(_))) {
+            return;
+        }
     }
 }
 
 /// Names the replica and what failed; errors of the system and of TLS hold no secret.
 fn unreachable(peer: &PeerAddress, error: &dyn std::error::Error) -> PeerError {
     PeerError::Unreachable(format!("{} ({}): {error}", peer.boot, peer.address))
-}
-
-/// Sends requests of a member over one connection.
-#[derive(Clone)]
-pub(super) struct Sender {
-    requests: SendRequest<Body>,
-    membership: Membership,
-}
-
-impl Service<Request<Body>> for Sender {
-    type Response = Response<Incoming>;
-    type Error = Status;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Status>> + Send>>;
-
-    /// Always: what cannot be sent is told when it is tried, by a status that says so.
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Status>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        self.membership.show(request.headers_mut());
-        if let Some(context) = TraceContext::within(&Span::current()) {
-            context.put_into(request.headers_mut());
-        }
-        let sent = self.requests.try_send_request(request);
-        Box::pin(async move {
-            sent.await.map_err(|mut error| match error.take_message() {
-                Some(_) => status::never_sent("the connection was closed before the request was sent"),
-                None => Status::unavailable(error.into_error().to_string()),
-            })
-        })
-    }
 }

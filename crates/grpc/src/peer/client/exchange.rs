@@ -8,12 +8,14 @@
 //!     └──► not sent
 //! ```
 //!
-//! Runs in a task of its own, so that a caller who gives up need not wait while the owner is told. Before anything was
-//! sent a failure is one of the way: the session is looked up anew. Afterwards the request is only ever asked for
-//! again, never made again (invariant S2).
+//! Runs in the task of its caller, and goes on in one of its own when the caller gives up, to tell the owner. Before
+//! anything was sent a failure is one of the way: the session is looked up anew. Afterwards the request is only ever asked
+//! for again, never made again (invariant S2).
 
-use std::pin::pin;
+use std::convert::Infallible;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use caribou_core::failure::Code;
@@ -24,6 +26,7 @@ use caribou_proto::peer::v1;
 use caribou_proto::peer::v1::failed::Kind;
 use caribou_proto::peer::v1::{down, end, up};
 use futures::channel::mpsc;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tonic::Status;
@@ -53,6 +56,9 @@ const EXCHANGE: &str = "caribou.peer.v1.SessionService/Exchange";
 
 type Outcome = Result<PeerAnswer, CallError>;
 
+/// Resolves when the caller leaves.
+type Left = oneshot::Receiver<Infallible>;
+
 /// Asks, and waits for the answer. Dropped, the request is given up where it runs.
 pub(super) async fn ask(standing: Arc<Standing>, request: PeerRequest) -> Outcome {
     if let Some(disconnect) = standing.ended() {
@@ -72,7 +78,6 @@ pub(super) async fn ask(standing: Arc<Standing>, request: PeerRequest) -> Outcom
         within,
         request,
     };
-    let (caller, answer) = oneshot::channel();
     let conversation = Conversation { standing: standing.clone(), exchange, deadline: Instant::now() + within };
     let span = tracing::info_span!(
         "forward",
@@ -83,13 +88,45 @@ pub(super) async fn ask(standing: Arc<Standing>, request: PeerRequest) -> Outcom
         caribou.replica = %standing.link.peer.boot,
         session = %standing.key,
     );
+    let (stays, left) = oneshot::channel();
     let conversing = async move {
-        conversation.run(caller).await;
+        let outcome = conversation.run(left).await;
         drop(place);
+        outcome
     };
-    tokio::spawn(conversing.instrument(span));
-    // The task answers unless it panics.
-    answer.await.unwrap_or_else(|_| Err(CallError::StreamEnded("the request broke off in this replica".to_owned())))
+    let outcome = Attended { conversing: Some(Box::pin(conversing.instrument(span))), stays: Some(stays) }.await;
+    // Nobody but the caller, who is here, ends it without an outcome.
+    outcome.unwrap_or_else(|| Err(CallError::StreamEnded("the request broke off in this replica".to_owned())))
+}
+
+/// A conversation whose caller listens. Dropped before its end, it goes on by itself to say goodbye.
+struct Attended<C: Future + Send + 'static> {
+    /// `None` = it is over.
+    conversing: Option<Pin<Box<C>>>,
+    /// Dropped when the caller leaves.
+    stays: Option<oneshot::Sender<Infallible>>,
+}
+
+impl<C: Future<Output: Send> + Send + 'static> Future for Attended<C> {
+    type Output = C::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<C::Output> {
+        let Some(conversing) = &mut self.conversing else { return Poll::Pending };
+        let outcome = ready!(conversing.as_mut().poll(context));
+        self.conversing = None;
+        Poll::Ready(outcome)
+    }
+}
+
+impl<C: Future + Send + 'static> Drop for Attended<C> {
+    fn drop(&mut self) {
+        self.stays = None;
+        if let (Some(conversing), Ok(runtime)) = (self.conversing.take(), Handle::try_current()) {
+            runtime.spawn(async move {
+                conversing.await;
+            });
+        }
+    }
 }
 
 /// One request, over as many connections as it takes.
@@ -120,32 +157,27 @@ enum Heard {
 }
 
 impl Conversation {
-    async fn run(mut self, mut caller: oneshot::Sender<Outcome>) {
-        let late = self.deadline;
-        let outcome = timeout_at(late, self.converse(&mut caller)).await.unwrap_or_else(|_| {
+    /// `None` = the caller left.
+    async fn run(mut self, mut left: Left) -> Option<Outcome> {
+        timeout_at(self.deadline, self.converse(&mut left)).await.unwrap_or_else(|_| {
             let reason = format!("replica {} did not answer in time", self.standing.link.peer.boot);
             Some(Err(CallError::StreamEnded(reason)))
-        });
-        if let Some(outcome) = outcome {
-            // Whoever left does not mind.
-            let _ = caller.send(outcome);
-        }
+        })
     }
 
-    /// `None` = the caller left.
-    async fn converse(&mut self, caller: &mut oneshot::Sender<Outcome>) -> Option<Outcome> {
+    async fn converse(&mut self, left: &mut Left) -> Option<Outcome> {
         let (mut lost_at, mut brief) = (Instant::now(), 0);
         loop {
             let connection = tokio::select! {
                 connection = self.connect(lost_at) => connection,
-                () = caller.closed() => return None,
+                _ = &mut *left => return None,
             };
             let connection = match connection {
                 Ok(connection) => connection,
                 Err(why) => return Some(Err(self.disconnected(why.to_string()))),
             };
             let began = Instant::now();
-            let (why, sent) = match self.hear(&connection, caller).await {
+            let (why, sent) = match self.hear(&connection, left).await {
                 Heard::GivenUp => return None,
                 Heard::Ended(outcome) => return Some(outcome),
                 Heard::NotTaken(why) => return Some(Err(self.disconnected(why.to_string()))),
@@ -190,7 +222,7 @@ impl Conversation {
     }
 
     /// Sends the request and listens until its end.
-    async fn hear(&mut self, connection: &Connection, caller: &mut oneshot::Sender<Outcome>) -> Heard {
+    async fn hear(&mut self, connection: &Connection, left: &mut Left) -> Heard {
         self.exchange.within = self.deadline.saturating_duration_since(Instant::now()).saturating_sub(HOP);
         let request = convert::request(&self.standing.link.peer.boot, &self.exchange);
         // Room for both messages that there can be.
@@ -199,7 +231,7 @@ impl Conversation {
         let mut listening = pin!(listen(connection, ups, listener(&self.exchange.request)));
         tokio::select! {
             heard = &mut listening => heard,
-            () = caller.closed() => {
+            _ = &mut *left => {
                 let _ = up.try_send(v1::Up { what: Some(up::What::Cancel(v1::Cancel {})) });
                 let _ = timeout(GIVE_UP, listening).await;
                 Heard::GivenUp

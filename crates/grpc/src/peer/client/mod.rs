@@ -1,7 +1,7 @@
 //! The way out: sessions of other replicas, as if they were here.
 //!
 //! ```text
-//!   peers ──► link (one for each life) ──► line (calls, control) ──► connection
+//!   peers ──► link (one for each life) ──► line (calls, control) ──► connection ──► sender
 //!     └─ open ──► session ──► exchange: one request, over as many connections as it takes
 //! ```
 //!
@@ -14,6 +14,7 @@ mod line;
 mod link;
 mod options;
 mod peers;
+mod sender;
 mod session;
 
 pub use options::{ClientConfigs, PeerOptions};

@@ -9,7 +9,7 @@ use caribou_ports::mcp::CallError;
 use caribou_ports::peers::PeerAnswer;
 use caribou_proto::peer::v1;
 use caribou_proto::peer::v1::{down, end, up};
-use futures::{Stream, stream};
+use futures::{Stream, StreamExt as _, stream};
 use tonic::{Status, Streaming};
 
 use super::owner::{Happened, Running};
@@ -19,16 +19,20 @@ use crate::peer::parts::Parting;
 /// What goes down.
 pub(super) type Downs = Pin<Box<dyn Stream<Item = Result<v1::Down, Status>> + Send>>;
 
-/// All that happens to a request that runs.
-pub(super) fn downs(running: Box<dyn Running>, ups: Streaming<v1::Up>) -> Downs {
+/// All that happens to a request that runs, once there is something: an answer that is there goes out together with its
+/// headers, which wakes the other replica once rather than twice.
+pub(super) async fn downs(running: Box<dyn Running>, ups: Streaming<v1::Up>) -> Downs {
     let asking = Asking { running, ups, is_open: true };
-    Box::pin(stream::unfold(Some(Stage::Runs(asking)), |stage| async move {
+    let mut downs = Box::pin(stream::unfold(Some(Stage::Runs(asking)), |stage| async move {
         let (down, stage) = match stage? {
             Stage::Runs(asking) => asking.next().await?,
             Stage::Parts(parting) => next_part(parting),
         };
         Some((Ok(down), stage))
     }))
+    .peekable();
+    Pin::new(&mut downs).peek().await;
+    Box::pin(downs)
 }
 
 /// Only why a request does not run.

@@ -13,14 +13,11 @@ use tonic::{Request, Status};
 
 use super::owner::Owner;
 use super::sessions::{LARGEST_MESSAGE, Sessions};
-use crate::peer::{Membership, status};
-use crate::serve::{Door, ServerConfigs, SignsOfLife, serve_routes};
+use crate::peer::{Membership, SIGNS_OF_LIFE, status};
+use crate::serve::{Door, ServerConfigs, serve_routes};
 
 /// Requests at once on one connection of a replica. As many as it sends: more are refused where they come from.
 pub(in crate::peer) const MAX_STREAMS: u32 = 256;
-
-/// A cut cable must be noticed within less than a lease (durability.md §6).
-const SIGNS_OF_LIFE: SignsOfLife = SignsOfLife { every: Duration::from_secs(5), within: Duration::from_secs(3) };
 
 /// How long one message may take to arrive, between neighbours.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -105,7 +105,7 @@ impl SessionService for Sessions {
             )))));
         }
         Ok(Response::new(match self.owner.begin(&to, exchange) {
-            Ok(running) => answering::downs(running, ups),
+            Ok(running) => answering::downs(running, ups).await,
             Err(refused) => answering::refused(not_begun(refused, is_again)),
         }))
     }

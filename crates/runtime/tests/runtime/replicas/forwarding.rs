@@ -91,8 +91,11 @@ async fn a_call_whose_caller_is_lost_goes_on_for_a_while_and_is_then_given_up() 
 async fn a_call_that_its_caller_gives_up_is_cancelled_at_once() {
     let world = owner().await;
     let a = &world.replicas[0];
-    let running = a.runtime.exchange_for_peer(&boot(), exchange("hang", "one")).unwrap();
-    until("it is in flight", async || a.fake.calls.load(Ordering::SeqCst) >= 2).await;
+    let mut running = a.runtime.exchange_for_peer(&boot(), exchange("hang", "one")).unwrap();
+    tokio::select! {
+        _ = running.next() => panic!("it hangs"),
+        () = until("it is in flight", async || a.fake.calls.load(Ordering::SeqCst) >= 2) => {}
+    }
     let began = tokio::time::Instant::now();
     running.cancel();
     until("it is cancelled", async || a.fake.cancelled.load(Ordering::SeqCst) == 1).await;

@@ -192,12 +192,13 @@ impl There {
         let mut running = Cancelling(Some(running));
         let exchange = running.0.as_mut().unwrap();
         let answered = async {
-            while let Some(report) = exchange.progress().await {
-                if let Some(progress) = &progress {
-                    progress(report);
+            loop {
+                match (exchange.next().await, &progress) {
+                    (Ok(report), Some(progress)) => progress(report),
+                    (Ok(_), None) => {}
+                    (Err(answer), _) => return answer,
                 }
             }
-            exchange.answer().await
         };
         let answer = tokio::select! {
             answer = answered => answer,
