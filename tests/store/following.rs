@@ -6,7 +6,7 @@ use caribou_core::ids::{BootId, Scope};
 use caribou_core::notification::Sink;
 use caribou_core::task::event::{Facts, event};
 use caribou_core::task::{
-    Duty, Fingerprint, Lane, Report, Shard, Snapshot, SnapshotFingerprint, Status, TaskId, TaskLimits,
+    Duty, Fingerprint, Lane, Report, RpcError, Shard, Snapshot, SnapshotFingerprint, Status, TaskId, TaskLimits,
 };
 use caribou_ports::store::{
     Change, ClaimTasks, ClaimedTask, Handle, Noted, Recorded, Settled, SubmitKey, TaskClaim, TaskIntent,
@@ -79,6 +79,14 @@ pub(crate) fn asking(question: &str) -> Snapshot {
 pub(crate) fn completed() -> Snapshot {
     let result = serde_json::value::RawValue::from_string(RESULT.to_owned()).unwrap();
     let report = Report { result: Some(result), ..Report::of(Status::Completed) };
+    Snapshot::of(report, &TaskLimits::default()).unwrap()
+}
+
+/// A task whose call ended with an error of the protocol.
+pub(crate) fn failed() -> Snapshot {
+    let data = serde_json::value::RawValue::from_string(RESULT.to_owned()).unwrap();
+    let error = RpcError { code: -5, message: "no".to_owned(), data: Some(data) };
+    let report = Report { error: Some("why".to_owned()), rpc_error: Some(error), ..Report::of(Status::Failed) };
     Snapshot::of(report, &TaskLimits::default()).unwrap()
 }
 

@@ -92,6 +92,24 @@ async fn an_abandoned_intent_becomes_an_unknown_outcome(
 
 #[rstest]
 #[tokio::test]
+async fn the_error_that_a_call_ended_with_is_kept_whole_and_is_no_part_of_lists(
+    #[values(Kind::Memory, Kind::Sqlite, Kind::Postgres)] kind: Kind,
+) {
+    // mcp.md §9.1, tasks/result.
+    let store = Opened::new(kind).await;
+    let task = followed(&*store, 1).await;
+    let claimed = claim_one(&*store, OURS, Duty::Poll, LONG).await;
+    let change = moved(&claimed, failed());
+    assert_eq!(store.apply(claimed.claim, change, Duration::ZERO).await.unwrap(), Settled::Settled);
+    let stored = store.read_task(task, None).await.unwrap().unwrap();
+    assert_eq!(stored.snapshot, failed());
+    assert!(stored.snapshot.rpc_error.unwrap().contains(RESULT), "byte for byte");
+    let listed = store.list_tasks(TaskFilter::default(), None, 10).await.unwrap();
+    assert_eq!((&listed[0].snapshot.error, &listed[0].snapshot.rpc_error), (&failed().error, &None));
+}
+
+#[rstest]
+#[tokio::test]
 async fn every_change_is_an_event_in_order_and_the_last_one_is_final(
     #[values(Kind::Memory, Kind::Sqlite, Kind::Postgres)] kind: Kind,
 ) {

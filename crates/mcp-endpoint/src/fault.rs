@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use caribou_core::failure::Code;
+use caribou_core::task::RpcError;
 use caribou_core::task::native::TASKS_EXTENSION;
 use caribou_runtime::{UpstreamError, VerbError};
 use serde_json::value::{RawValue, to_raw_value};
@@ -174,6 +175,12 @@ impl From<VerbError> for Fault {
         };
         let fault = Self::new(status, code, error.detail).with(&json!({ "code": error.code.as_str() }));
         Self { retry_after: error.retry_after, is_envelopes: error.code == Code::Busy, ..fault }
+    }
+}
+
+impl From<RpcError> for Fault {
+    fn from(RpcError { code, message, data }: RpcError) -> Self {
+        of_upstream(UpstreamError { code, message, data: data.map(Into::into) })
     }
 }
 

@@ -77,6 +77,7 @@ pub(crate) async fn end(endpoint: &Arc<Endpoint>, asked: &Asked, headers: &Heade
     }
     let session = endpoint.session(headers, &asked.caller, &asked.place).await?;
     endpoint.options.sessions.end_client_session(session.id.clone()).await.map_err(away)?;
+    endpoint.fresh.let_go_all(&session.id);
     let stream = endpoint.streams.lock().unwrap_or_else(PoisonError::into_inner).remove(&session.id);
     if let Some(stream) = stream {
         stream.cancel();
@@ -108,7 +109,7 @@ async fn initialize(endpoint: &Arc<Endpoint>, asked: &Asked, message: &Message<'
 }
 
 /// Whether a revision of this era has tasks: the last one (mcp.md §9.1).
-fn has_tasks(version: &str) -> bool {
+pub(crate) fn has_tasks(version: &str) -> bool {
     version == LATEST_LEGACY_VERSION
 }
 

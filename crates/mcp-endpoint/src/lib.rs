@@ -14,6 +14,7 @@ mod body;
 mod dress;
 mod era;
 mod fault;
+mod fresh;
 mod in_flight;
 mod legacy;
 mod message;

@@ -14,7 +14,6 @@ use crate::meta::Meta;
 use crate::notices::Wanted;
 use crate::router::{Asked, Endpoint, takes_events};
 use crate::standing;
-use crate::watching::Who;
 use crate::work::{Client, Work, names_thread};
 
 /// Asks for a standing stream of changes.
@@ -34,11 +33,6 @@ pub(crate) async fn post(
     let Some(id) = message.id else { return Ok(StatusCode::ACCEPTED.into_response()) };
     demand_modern(headers, message, method)?;
     let meta = Meta::of(message.params).for_method()?;
-    if method == LISTEN {
-        let scope = asked.scope(headers, meta.thread.as_deref(), None)?;
-        let who = Who { asked, scope, secrets: meta.secrets };
-        return standing::subscribe(&endpoint, who, headers, (id, message.params)).await;
-    }
     let client = Client {
         era: Era::Modern,
         scope: asked.scope(headers, meta.thread.as_deref(), None)?,
@@ -48,6 +42,9 @@ pub(crate) async fn post(
         takes_tasks: meta.takes_tasks,
         asked,
     };
+    if method == LISTEN {
+        return standing::subscribe(&endpoint, client, meta.secrets, headers, (id, message.params)).await;
+    }
     let work = Work::new(endpoint, client, headers, (method, id, message.params), meta);
     Ok(answer::answer(work, takes_events(headers)).await)
 }

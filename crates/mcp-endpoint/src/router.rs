@@ -16,6 +16,7 @@ use crate::asking::Answers;
 use crate::body;
 use crate::era;
 use crate::fault::Fault;
+use crate::fresh::Fresh;
 use crate::in_flight::InFlight;
 use crate::legacy;
 use crate::message::Message;
@@ -32,6 +33,8 @@ pub(crate) struct Endpoint {
     pub(crate) in_flight: InFlight,
     /// What clients are being asked.
     pub(crate) answers: Answers,
+    /// What sessions were just subscribed to.
+    pub(crate) fresh: Fresh,
     /// The standing stream of each session that has one here.
     pub(crate) streams: Mutex<HashMap<String, CancellationToken>>,
     /// Places for standing streams.
@@ -55,6 +58,7 @@ pub fn router(runtime: Runtime, options: EndpointOptions) -> Router {
         options,
         in_flight: InFlight::default(),
         answers: Answers::default(),
+        fresh: Fresh::default(),
         streams: Mutex::default(),
         stream_places,
     });

@@ -2,8 +2,8 @@
 //!
 //! A legacy session has one, opened by GET; a newer one takes the place of an older, since a message goes on exactly
 //! one stream. What it watches is on record with the session. A modern client opens one by `subscriptions/listen`;
-//! every message on it names that request, and nothing is told that was not asked for. They end when the session does,
-//! or the replica.
+//! every message on it names that request, and nothing is told that was not asked for. Of tasks a legacy session hears
+//! those of its thread, and a modern client those that it named. Streams end when the session does, or the replica.
 
 use std::convert::Infallible;
 use std::sync::{Arc, PoisonError};
@@ -11,10 +11,11 @@ use std::sync::{Arc, PoisonError};
 use axum::body::Bytes;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use caribou_core::era::Era;
 use caribou_core::ids::Scope;
 use caribou_core::raw::{Members, elements, text};
 use caribou_ports::store::ClientSession;
-use caribou_runtime::{Changed, ListChanges, RequestSecrets};
+use caribou_runtime::{Changed, ClientTask, ListChanges, RequestSecrets, TaskReach, ToldTasks};
 use futures::stream;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -24,10 +25,15 @@ use tokio_util::sync::CancellationToken;
 use crate::answer::{COMMENT, event, event_stream};
 use crate::dress::dressed;
 use crate::fault::Fault;
+use crate::legacy::has_tasks;
 use crate::message::{notification, response};
 use crate::methods::offers;
 use crate::router::{Asked, Endpoint, takes_events};
+use crate::tasks::found::reach;
+use crate::tasks::made::every;
+use crate::tasks::shown;
 use crate::watching::{Watching, Who};
+use crate::work::Client;
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
@@ -46,14 +52,17 @@ struct Stream {
     changes: ListChanges,
     wanted: Wanted,
     /// What is still to be told of.
-    behind: Vec<&'static str>,
+    behind: Vec<String>,
     watching: Watching,
+    tasks: ToldTasks,
     /// The `_meta` of every message: JSON text; `None` = it has none.
     meta: Option<String>,
     /// Told last, if the replica ends the stream.
     last: Option<String>,
     /// The legacy session it belongs to.
     session: Option<String>,
+    /// Whether its revision has tasks and visits: then it hears of those of its thread.
+    is_latest: bool,
     ended: CancellationToken,
     is_over: bool,
     _place: OwnedSemaphorePermit,
@@ -70,14 +79,17 @@ impl Stream {
         // One silence, however often something wakes this that the client does not hear of.
         let mut silence = std::pin::pin!(tokio::time::sleep(self.endpoint.options.keep_alive));
         let text = loop {
-            if let Some(method) = self.behind.pop() {
-                break self.told(method, None);
+            if let Some(told) = self.behind.pop() {
+                break told;
             }
             tokio::select! {
                 () = self.ended.cancelled() => break self.over(),
                 () = self.endpoint.options.stopping.cancelled() => break self.over(),
                 changed = self.changes.next() => self.take(changed).await,
-                uri = self.watching.next() => break self.told("notifications/resources/updated", Some(&uri)),
+                uri = self.watching.next() => {
+                    break self.told("notifications/resources/updated", &format!("\"uri\":{}", Value::from(uri)));
+                }
+                task = self.tasks.next() => break self.told_task(&task),
                 () = silence.as_mut() => {
                     break if self.is_session_gone().await { self.over() } else { COMMENT.to_owned() };
                 }
@@ -95,22 +107,38 @@ impl Stream {
             (Changed::Resources, self.wanted.resources, "notifications/resources/list_changed"),
         ] {
             if is_wanted && (is_any || changed == kind) {
-                self.behind.push(method);
+                self.behind.push(self.told(method, ""));
             }
         }
-        if changed == Changed::Subscriptions {
-            self.is_session_gone().await;
+        match changed {
+            Changed::Client => drop(self.is_session_gone().await),
+            Changed::Visited(visit) if self.is_latest => {
+                let named = format!("\"elicitationId\":{}", Value::from(visit));
+                self.behind.push(self.told("notifications/elicitation/complete", &named));
+            }
+            _ => {}
         }
     }
 
-    fn told(&self, method: &str, uri: Option<&str>) -> String {
-        let uri = uri.map(|uri| format!("\"uri\":{}", Value::from(uri)));
+    /// The notice of this method whose parameters are these members: JSON text without its braces.
+    fn told(&self, method: &str, members: &str) -> String {
         let meta = self.meta.as_ref().map(|meta| format!("\"_meta\":{meta}"));
-        let members: Vec<String> = uri.into_iter().chain(meta).collect();
+        let members: Vec<&str> =
+            [Some(members).filter(|members| !members.is_empty()), meta.as_deref()].into_iter().flatten().collect();
         if members.is_empty() {
             return event(&format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\"}}"));
         }
         event(&notification(method, &format!("{{{}}}", members.join(","))))
+    }
+
+    /// How a task stands: to a modern client with all that `tasks/get` would tell (mcp.md §9.2, notifications).
+    fn told_task(&self, task: &ClientTask) -> String {
+        let every = every(&self.endpoint.runtime);
+        let (method, task) = match &self.session {
+            Some(_) => ("notifications/tasks/status", shown::legacy(task, every)),
+            None => ("notifications/tasks", shown::detailed(task, every)),
+        };
+        self.told(method, task.strip_prefix('{').and_then(|task| task.strip_suffix('}')).unwrap_or_default())
     }
 
     fn over(&mut self) -> String {
@@ -118,13 +146,16 @@ impl Stream {
         self.last.take().unwrap_or_default()
     }
 
-    /// Looks the session up: with an open stream it is used, and what it is subscribed to may be something else by now.
-    /// One that another replica ended is gone; a store that cannot be asked says nothing.
+    /// Looks the session up: with an open stream it is used, and what it is subscribed to may be something else by now,
+    /// as may be its tasks. One that another replica ended is gone; a store that cannot be asked says nothing.
     async fn is_session_gone(&mut self) -> bool {
         let Some(session) = &self.session else { return false };
         match self.endpoint.find_session(session).await {
             Ok(Some(session)) => {
                 self.watching.set(&session.subscriptions).await;
+                if self.is_latest {
+                    self.tasks.follow_newest(false).await;
+                }
                 false
             }
             Ok(None) => true,
@@ -153,9 +184,16 @@ pub(crate) async fn open(
 ) -> Result<Response, Fault> {
     let place = place(endpoint)?;
     // Heard from before the session is looked at, so that nothing falls between.
-    let changes = endpoint.runtime.list_changes(asked.place.server(), Some(&session.id));
+    let changes = endpoint.runtime.list_changes(&scope, asked.place.server(), Some(&session.id));
+    let (user, thread) = (scope.user.clone(), Some(scope.thread.clone()));
+    let reach = TaskReach { user, thread, server: asked.place.server().cloned() };
+    let mut tasks = endpoint.runtime.told_tasks(&asked.caller, reach, Era::Legacy);
+    let is_latest = has_tasks(&session.version);
+    if is_latest {
+        tasks.follow_newest(true).await;
+    }
     let who = Who { asked: asked.clone(), scope, secrets: RequestSecrets::default() };
-    let mut watching = Watching::new(endpoint, who);
+    let mut watching = Watching::behind(endpoint, who);
     watching.set(&session.subscriptions).await;
     let ended = CancellationToken::new();
     let before = {
@@ -173,9 +211,11 @@ pub(crate) async fn open(
         wanted: Wanted { tools: true, prompts: true, resources: true },
         behind: Vec::new(),
         watching,
+        tasks,
         meta: None,
         last: None,
         session: Some(session.id),
+        is_latest,
         ended,
         is_over: false,
         _place: place,
@@ -186,7 +226,8 @@ pub(crate) async fn open(
 /// Opens the stream of a modern `subscriptions/listen` with this id and these parameters.
 pub(crate) async fn subscribe(
     endpoint: &Arc<Endpoint>,
-    who: Who,
+    client: Client,
+    secrets: RequestSecrets,
     headers: &HeaderMap,
     (id, params): (&RawValue, Option<&RawValue>),
 ) -> Result<Response, Fault> {
@@ -200,8 +241,15 @@ pub(crate) async fn subscribe(
     let Some(filter) = filter else {
         return Err(Fault::invalid_params("`params.notifications` must be an object"));
     };
+    let named = filter.get("taskIds").map(texts).unwrap_or_default();
+    if filter.get("taskIds").is_some() && !client.takes_tasks {
+        return Err(Fault::tasks_undeclared());
+    }
     let place = place(endpoint)?;
-    let changes = endpoint.runtime.list_changes(who.asked.place.server(), None);
+    let mut tasks = endpoint.runtime.told_tasks(&client.asked.caller, reach(&client), Era::Modern);
+    let followed = tasks.follow(&named).await?;
+    let who = Who { asked: client.asked, scope: client.scope, secrets };
+    let changes = endpoint.runtime.list_changes(&who.scope, who.asked.place.server(), None);
     let offers = offers(endpoint, &who.scope, &who.asked.place).await?;
     let wants = |name: &str| filter.get(name).is_some_and(|wants| wants.get() == "true");
     let wanted = Wanted {
@@ -209,13 +257,13 @@ pub(crate) async fn subscribe(
         prompts: wants("promptsListChanged") && offers.prompts.list_changed,
         resources: wants("resourcesListChanged") && offers.resources.list_changed,
     };
-    let uris = filter.get("resourceSubscriptions").filter(|_| offers.subscribe).and_then(elements).unwrap_or_default();
-    let uris: Vec<String> = uris.into_iter().filter_map(|uri| text(uri).map(|uri| uri.into_owned())).collect();
+    let uris = filter.get("resourceSubscriptions").filter(|_| offers.subscribe).map(texts).unwrap_or_default();
     let mut watching = Watching::new(endpoint, who);
-    let granted = granted(wanted, watching.set(&uris).await);
+    watching.set(&uris).await;
+    let granted = granted(wanted, watching.granted().await, followed);
     let meta = format!("{{\"{SUBSCRIPTION}\":{}}}", id.get());
     let acknowledged = format!("{{\"notifications\":{granted},\"_meta\":{meta}}}");
-    let result = dressed(caribou_core::era::Era::Modern, "subscriptions/listen", &format!("{{\"_meta\":{meta}}}"));
+    let result = dressed(Era::Modern, "subscriptions/listen", &format!("{{\"_meta\":{meta}}}"));
     let stream = Stream {
         endpoint: endpoint.clone(),
         first: Some(event(&notification("notifications/subscriptions/acknowledged", &acknowledged))),
@@ -223,9 +271,11 @@ pub(crate) async fn subscribe(
         wanted,
         behind: Vec::new(),
         watching,
+        tasks,
         meta: Some(meta),
         last: Some(event(&response(id, &result))),
         session: None,
+        is_latest: false,
         ended: CancellationToken::new(),
         is_over: false,
         _place: place,
@@ -234,7 +284,7 @@ pub(crate) async fn subscribe(
 }
 
 /// The filter that is granted: what is not offered is left out.
-fn granted(wanted: Wanted, uris: Vec<String>) -> Value {
+fn granted(wanted: Wanted, uris: Vec<String>, tasks: Vec<String>) -> Value {
     let kinds = [
         ("toolsListChanged", wanted.tools),
         ("promptsListChanged", wanted.prompts),
@@ -242,10 +292,18 @@ fn granted(wanted: Wanted, uris: Vec<String>) -> Value {
     ];
     let kinds = kinds.into_iter().filter(|(_, is_granted)| *is_granted);
     let mut granted: Map<String, Value> = kinds.map(|(name, _)| (name.to_owned(), true.into())).collect();
-    if !uris.is_empty() {
-        granted.insert("resourceSubscriptions".to_owned(), json!(uris));
+    for (name, those) in [("resourceSubscriptions", uris), ("taskIds", tasks)] {
+        if !those.is_empty() {
+            granted.insert(name.to_owned(), json!(those));
+        }
     }
     Value::Object(granted)
+}
+
+/// The texts of an array; what is none is left out.
+fn texts(array: &RawValue) -> Vec<String> {
+    let all = elements(array).unwrap_or_default();
+    all.into_iter().filter_map(|each| text(each).map(|text| text.into_owned())).collect()
 }
 
 fn place(endpoint: &Endpoint) -> Result<OwnedSemaphorePermit, Fault> {

@@ -19,6 +19,7 @@ mod server_asks;
 mod session;
 pub mod tasks;
 mod transport;
+mod visits;
 mod watched;
 mod wire;
 

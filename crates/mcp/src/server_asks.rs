@@ -2,7 +2,7 @@
 //!
 //! Owns the answers: `ping` is answered; of what we declared, a question is kept for whoever follows the task that it
 //! belongs to, or for the caller of the call that it surely belongs to, and declined otherwise (mcp.md 14.4); everything
-//! else is refused. Owns where notices go: list changes to the session's events, changes of resources to whoever watches
+//! else is refused. Owns where notices go: list changes and ends of visits to the session's events, changes of resources to whoever watches
 //! them, progress and log messages to the call they belong to, the rest nowhere. Does not write the answers.
 
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use tracing::debug;
 use crate::era::stateless::Announced;
 use crate::parked::{Asker, Asking, Taken, declined, needs};
 use crate::tasks::questions::{Questions, Reply, related_task};
+use crate::visits::Visits;
 use crate::watched::Watched;
 use crate::wire::envelope::{self, Refusal};
 use crate::wire::errors::METHOD_NOT_FOUND;
@@ -33,6 +34,7 @@ pub(crate) struct ServerAsks {
     events: EventSink,
     questions: Arc<Questions>,
     watched: Watched,
+    visits: Visits,
 }
 
 /// Who what comes in may be for: progress, log messages, questions.
@@ -53,8 +55,8 @@ impl ServerAsks {
     pub(crate) fn new(server: &ServerConfig, events: EventSink) -> Self {
         let declared: Vec<String> = server.profile().into_iter().map(|(name, _)| name).collect();
         let follows_tasks = server.native_tasks == NativeTasks::Auto;
-        let (questions, watched) = (Arc::default(), Watched::default());
-        Self { server: server.name.as_str().into(), declared, follows_tasks, events, questions, watched }
+        let (questions, watched, visits) = (Arc::default(), Watched::default(), Visits::default());
+        Self { server: server.name.as_str().into(), declared, follows_tasks, events, questions, watched, visits }
     }
 
     /// The complete answer to a request of the server. `None` = somebody will answer it later, through `reply`.
@@ -84,6 +86,9 @@ impl ServerAsks {
             (None, Some(asking)) => asking.take(id, method, params, is_own, reply) == Taken::Kept,
             (None, None) => false,
         };
+        if let Some(params) = params.filter(|_| is_kept && method == "elicitation/create") {
+            self.visits.asked(params);
+        }
         if !is_kept {
             debug!(server = %self.server, method, "nobody can be asked what the server asks");
         }
@@ -110,6 +115,11 @@ impl ServerAsks {
                     listeners.of_subscription(id, Progress::Progress(Arc::from(params.to_owned())));
                 }
             }
+            ("notifications/elicitation/complete", Some(params)) => {
+                if let Some(visit) = self.visits.ended(params) {
+                    (self.events)(SessionEvent::Visited(visit));
+                }
+            }
             ("notifications/progress", Some(params)) => listeners.progress(params),
             ("notifications/message", Some(params)) => listeners.message(params),
             // Nothing else that the server could cancel runs here: its other requests are answered at once.
@@ -126,6 +136,11 @@ impl ServerAsks {
     /// What of it is watched, in the legacy era.
     pub(crate) fn watched(&self) -> &Watched {
         &self.watched
+    }
+
+    /// The visits that it sends its callers on.
+    pub(crate) fn visits(&self) -> &Visits {
+        &self.visits
     }
 
     /// Nobody heard for a while: these lists, and whatever is watched, may be others by now (mcp.md 14.3).

@@ -24,6 +24,7 @@ use crate::listing;
 use crate::parked::{Asker, Asking, Hearing, Next, ParkedCall, Parks, asked_instead, first_of, missing};
 use crate::relayed::Relayed;
 use crate::tasks::questions::Questions;
+use crate::visits::Visits;
 use crate::watched::Watched;
 use crate::wire::headers::mirrored_in_name;
 use crate::wire::limits::FIRST_QUESTION;
@@ -50,6 +51,7 @@ pub(crate) struct ChannelSession {
     /// The calls that wait for their callers.
     parks: Arc<Parks>,
     watched: Watched,
+    visits: Visits,
     /// Set when the session is closed or dropped: nothing goes on in the background.
     over: CancellationToken,
     _over_when_dropped: DropGuard,
@@ -81,6 +83,7 @@ impl ChannelSession {
             questions: Arc::clone(opening.asks.questions()),
             parks: Parks::new(over.clone()),
             watched: opening.asks.watched().clone(),
+            visits: opening.asks.visits().clone(),
             _over_when_dropped: over.clone().drop_guard(),
             over,
         }
@@ -159,10 +162,11 @@ impl ChannelSession {
         extras: RequestExtras,
         hearing: Hearing,
     ) -> Result<Box<RawValue>, CallError> {
-        let result = match extras.asker.clone() {
-            Asker::Open(asking) => self.send_asked(method, params, extras, (asking, hearing)).await?,
-            Asker::None | Asker::Deaf => self.channel.request(method, Some(params), extras).await?,
+        let answer = match extras.asker.clone() {
+            Asker::Open(asking) => self.send_asked(method, params, extras, (asking, hearing)).await,
+            Asker::None | Asker::Deaf => self.channel.request(method, Some(params), extras).await,
         };
+        let result = answer.inspect_err(|error| self.visits.required(error))?;
         if result.get().len() > self.max_result_bytes {
             return Err(CallError::TooLarge { limit: self.max_result_bytes });
         }

@@ -2,7 +2,8 @@
 //! for.
 //!
 //! A URI that several watch is subscribed to once, and unsubscribed from when the last of them has gone; one exchange
-//! of this kind runs at a time, so that the server hears them in the order in which they count. A server that forgot
+//! of this kind runs at a time, so that the server hears them in the order in which they count. What the server refuses
+//! is watched no more, and whoever watches is told what it grants, in the words of the modern era. A server that forgot
 //! the session ends the watching: whoever still wants it begins again, and knows that something may have been missed.
 
 use std::collections::{BTreeSet, HashMap};
@@ -60,8 +61,9 @@ impl Watched {
             channel.keep_stream();
             let mut lost = watched.0.lost.subscribe();
             let watching = watched.enter(Arc::clone(&channel), wanted(&request.params), sink.clone());
-            watching.subscribe(&request).await?;
-            sink(Progress::Progress(Arc::from(RawValue::from_string("{}".to_owned()).unwrap_or_default())));
+            let granted = watching.subscribe(&request).await?;
+            let told = json!({ "notifications": { "resourceSubscriptions": granted } });
+            sink(Progress::Progress(Arc::from(to_raw_value(&told).unwrap_or_default())));
             tokio::select! {
                 disconnect = channel.ended() => Err(CallError::Disconnected { disconnect, sent: true }),
                 () = over.cancelled() => Err(closed()),
@@ -108,8 +110,12 @@ impl Watched {
         self.0.lost.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Brings what the server was asked for in line with what is watched.
-    async fn settle(&self, channel: &dyn Channel, extras: &RequestExtras) -> Result<(), CallError> {
+    /// Brings what the server was asked for in line with what is watched. What it refuses, and how.
+    async fn settle(
+        &self,
+        channel: &dyn Channel,
+        extras: &RequestExtras,
+    ) -> Result<Vec<(String, CallError)>, CallError> {
         let _turn = self.0.turn.lock().await;
         let (missing, unwanted) = {
             let table = self.table();
@@ -124,11 +130,15 @@ impl Watched {
                 tracing::debug!("a server was not told that nobody watches a resource any more");
             }
         }
+        let mut refused = Vec::new();
         for uri in missing {
-            ask(channel, "resources/subscribe", &uri, extras.clone()).await?;
-            self.table().subscribed.insert(uri);
+            match ask(channel, "resources/subscribe", &uri, extras.clone()).await {
+                Ok(()) => drop(self.table().subscribed.insert(uri)),
+                Err(error @ CallError::Rpc { .. }) => refused.push((uri, error)),
+                Err(error) => return Err(error),
+            }
         }
-        Ok(())
+        Ok(refused)
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -144,9 +154,19 @@ struct Watching {
 }
 
 impl Watching {
-    async fn subscribe(&self, request: &RawRequest) -> Result<(), CallError> {
+    /// Those that the server grants; an error when it refuses all.
+    async fn subscribe(&self, request: &RawRequest) -> Result<Vec<String>, CallError> {
         let extras = RequestExtras { headers: request.headers.clone(), ..RequestExtras::default() };
-        self.watched.settle(&*self.channel, &extras).await
+        let refused = self.watched.settle(&*self.channel, &extras).await?;
+        let mut table = self.watched.table();
+        let Table { watchers, subscribed, .. } = &mut *table;
+        let Some(watcher) = watchers.get_mut(&self.id) else { return Ok(Vec::new()) };
+        let theirs = refused.into_iter().find(|(uri, _)| watcher.uris.contains(uri));
+        watcher.uris.retain(|uri| subscribed.contains(uri));
+        match theirs {
+            Some((_, error)) if watcher.uris.is_empty() => Err(error),
+            _ => Ok(watcher.uris.clone()),
+        }
     }
 }
 
@@ -247,6 +267,40 @@ mod tests {
         let (subscribe, unsubscribe) = ("resources/subscribe", "resources/unsubscribe");
         assert_eq!(methods, [subscribe, subscribe, unsubscribe, unsubscribe], "{sent:?}");
         assert_eq!((&*sent[0].1, &*sent[1].1), (r#"{"uri":"a://1"}"#, r#"{"uri":"a://2"}"#));
+    }
+
+    #[tokio::test]
+    async fn what_the_server_refuses_is_not_granted_and_a_refusal_of_all_is_an_error() {
+        // mcp.md §5, the granted subset.
+        let refusal = || Says::Error(-32_602, "no");
+        let channel = Scripted::new([Says::Result("{}"), refusal(), refusal(), Says::Result("{}")]);
+        let watched = Watched::default();
+        let listen = |uris: &[&str], told: Told| {
+            let params = json!({ "notifications": { "resourceSubscriptions": uris } });
+            let sink: ProgressSink = Arc::new(move |report| {
+                if let Progress::Progress(params) = report {
+                    told.lock().unwrap().push(params.get().to_owned());
+                }
+            });
+            let params = to_raw_value(&params).unwrap();
+            RawRequest { method: "subscriptions/listen".into(), params, headers: Vec::new(), progress: Some(sink) }
+        };
+        let told = Told::default();
+        let over = CancellationToken::new();
+        let some =
+            tokio::spawn(watched.listen(channel.clone(), over.clone(), listen(&["a://1", "a://2"], told.clone())));
+        let granted = async {
+            while told.lock().unwrap().is_empty() {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(COURTESY_WRITE * 4, granted).await.expect("some is granted");
+        let none = watched.listen(channel.clone(), over.clone(), listen(&["a://3"], told.clone())).await;
+        assert!(matches!(none, Err(CallError::Rpc { code: -32_602, .. })), "{none:?}");
+        assert_eq!(*told.lock().unwrap(), [r#"{"notifications":{"resourceSubscriptions":["a://1"]}}"#]);
+        over.cancel();
+        assert!(some.await.unwrap().is_err());
+        assert_eq!(sent(&channel, 4).await[3].0, "resources/unsubscribe");
     }
 
     #[tokio::test]

@@ -65,7 +65,7 @@ pub struct Credentials {
 pub type EventSink = Arc<dyn Fn(SessionEvent) + Send + Sync>;
 
 /// What a session tells on its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionEvent {
     /// `notifications/tools/list_changed`.
     ToolsChanged,
@@ -76,6 +76,9 @@ pub enum SessionEvent {
     /// The server forgot the session and a new one was opened in its place: its state is lost. Told before the
     /// answer of the call that noticed.
     Reopened,
+    /// A person has been where the server sent the caller: `notifications/elicitation/complete`, with the server's name of
+    /// the visit. Told once of each, and only of what the server asked for in this session (mcp.md 14.3).
+    Visited(Arc<str>),
     /// The server did something that the protocol does not allow, and that harms nobody. Told each time.
     Oddity(Oddity),
 }
@@ -243,7 +246,8 @@ pub struct ToolCall {
 
 /// Watches resources for changes: a request of this method may be made in sessions of either era (mcp.md §5), with the
 /// URIs in `notifications.resourceSubscriptions`. It goes on for as long as it is watched. The session tells its sink
-/// [`Progress::Progress`] once it does, and [`Progress::Message`] with the `params` of each
+/// [`Progress::Progress`] once it does, whose `notifications.resourceSubscriptions` holds what of it the server grants, and
+/// [`Progress::Message`] with the `params` of each
 /// `notifications/resources/updated`. In a legacy session a URI that several watch is subscribed to once.
 pub const LISTEN: &str = "subscriptions/listen";
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use caribou_core::config::Secret;
 use caribou_core::failure::Code;
-use caribou_core::ids::{BootId, Epoch, Scope, ServerName, SessionKey};
+use caribou_core::ids::{BootId, Epoch, Scope, ServerName, SessionKey, UserId};
 use caribou_core::session::NotTaken;
 use serde_json::value::RawValue;
 
@@ -88,14 +88,32 @@ pub enum Nudge {
 /// Something that clients are told of, whichever replica noticed it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// The list of tools of a server.
-    Tools(ServerName),
-    /// Its list of prompts.
-    Prompts(ServerName),
-    /// Its list of resources.
-    Resources(ServerName),
-    /// What the session of a client is subscribed to: the name of the session.
+    /// A list of tools.
+    Tools(Listed),
+    /// A list of prompts.
+    Prompts(Listed),
+    /// A list of resources.
+    Resources(Listed),
+    /// What the session of a client is subscribed to, or which tasks it has: the name of the session.
     Client(String),
+    /// A person has been where a server sent the caller of its session in this scope: the server's name of the visit.
+    Visited(Scope, String),
+}
+
+/// Whose list it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Listed {
+    /// Of this server; `None` = of several.
+    pub server: Option<ServerName>,
+    /// The user whose own server it is, and whom alone it concerns (invariant P1); `None` = it is the deployment's.
+    pub owner: Option<UserId>,
+}
+
+impl Listed {
+    /// Of a server of the deployment.
+    pub fn of(server: ServerName) -> Self {
+        Self { server: Some(server), owner: None }
+    }
 }
 
 /// The session that is wanted.

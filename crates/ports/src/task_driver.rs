@@ -7,7 +7,7 @@
 use caribou_core::config::ServerConfig;
 use caribou_core::failure::{Class, Code};
 use caribou_core::task::parse::Misread;
-use caribou_core::task::{Report, TaskId};
+use caribou_core::task::{Report, RpcError, TaskId};
 use serde_json::value::RawValue;
 
 use crate::BoxFuture;
@@ -146,14 +146,19 @@ pub struct RemoteError {
     pub code: Code,
     /// For people; holds no secret.
     pub message: String,
-    /// The code of the server's own JSON-RPC error, if that is what it answered.
-    pub rpc: Option<i64>,
+    /// The server's own JSON-RPC error, if that is what it answered.
+    pub rpc: Option<RpcError>,
 }
 
 impl RemoteError {
     /// One that is no JSON-RPC error of the server.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), rpc: None }
+    }
+
+    /// The code of the server's own JSON-RPC error.
+    pub fn rpc_code(&self) -> Option<i64> {
+        self.rpc.as_ref().map(|error| error.code)
     }
 }
 

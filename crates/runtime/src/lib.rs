@@ -52,6 +52,7 @@ pub use api::replicas::ReplicaStatus;
 pub use api::reset::{Reach, ResetDone};
 pub use api::search_tools::FoundTools;
 pub use api::status::{ServerState, ServerStatus, SessionStatus};
+pub use api::told_tasks::ToldTasks;
 pub use api::watch_resources::WatchResources;
 pub use audit::{AuditOptions, OnFull, wall_clock_ms};
 pub use caller::{Caller, Door, RequestSecrets};

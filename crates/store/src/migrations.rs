@@ -23,7 +23,7 @@ macro_rules! migrations {
 }
 
 /// All steps in their order.
-pub(crate) static MIGRATIONS: [Migration; 17] = migrations! {
+pub(crate) static MIGRATIONS: [Migration; 18] = migrations! {
     1 "0001_create_replica"
     2 "0002_create_promotion"
     3 "0003_create_api_key"
@@ -41,6 +41,7 @@ pub(crate) static MIGRATIONS: [Migration; 17] = migrations! {
     15 "0015_create_thread_volume"
     16 "0016_add_resumption"
     17 "0017_add_client_subscriptions"
+    18 "0018_add_rpc_error"
 };
 
 #[cfg(test)]

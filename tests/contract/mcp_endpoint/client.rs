@@ -52,9 +52,13 @@ impl<'c> Session<'c> {
     }
 
     pub(super) async fn open_with(caribou: &'c Caribou, path: &str, key: Option<&str>) -> Self {
+        Self::open_as(caribou, path, key, json!({ "elicitation": {} })).await
+    }
+
+    /// The session of a client with these capabilities.
+    pub(super) async fn open_as(caribou: &'c Caribou, path: &str, key: Option<&str>, capabilities: Value) -> Self {
         let info = json!({ "name": "t", "version": "1" });
-        let params =
-            json!({ "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} }, "clientInfo": info });
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info });
         let mut request = post(caribou, path, request(0, "initialize", &params));
         if let Some(key) = key {
             request = request.header("authorization", format!("Bearer {key}"));

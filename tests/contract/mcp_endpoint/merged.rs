@@ -93,6 +93,41 @@ async fn prompts_and_resources_of_all_servers_are_listed_read_and_completed_by_t
 }
 
 #[tokio::test]
+async fn the_user_interface_of_a_tool_is_read_back_by_the_uri_that_the_tool_tells() {
+    // SEP-1865, MCP Apps: hosts take URIs that begin with `ui://` only.
+    let tool = |name: &str, meta: Value| json!({ "name": name, "inputSchema": { "type": "object" }, "_meta": meta });
+    let tools = json!([
+        tool("clock", json!({ "ui": { "resourceUri": "ui://clock/app.html", "visibility": ["model"] } })),
+        tool("earlier", json!({ "ui/resourceUri": "ui://clock/app.html" })),
+    ]);
+    let page = json!({ "contents": [{ "uri": "ui://clock/app.html", "text": "<html>" }] });
+    let listed = json!({ "resources": [{ "name": "r", "uri": "ui://clock/app.html" }] });
+    let on = json!({ "resources/read": [{ "result": page }], "resources/list": [{ "result": listed }],
+        "tools/list": [{ "result": { "tools": tools } }] });
+    let (setup, fake) = offering(Setup::new(), "a", on);
+    let bare = StdioFake::new(setup.home(), "b", json!({ "tools": tools }));
+    let caribou = setup.server("b", bare.entry()).start().await;
+    caribou.tool_names().await;
+    let session = Session::open(&caribou, "/mcp").await;
+    let shown = "ui://caribou/a/ui://clock/app.html";
+    let told = result(&session.ask("tools/list", json!({})).await)["tools"].clone();
+    let uris = |tools: &Value, at: usize| {
+        let ui = [&tools[at]["_meta"]["ui"]["resourceUri"], &tools[at + 1]["_meta"]["ui/resourceUri"]];
+        ui.map(|uri| uri.as_str().unwrap().to_owned())
+    };
+    assert_eq!(told[0]["_meta"]["ui"]["visibility"], json!(["model"]), "{told}");
+    assert_eq!(uris(&told, 0), [shown, shown]);
+    assert_eq!(uris(&told, 2), ["ui://clock/app.html"; 2], "a server without resources cannot be asked for one");
+    let listed = result(&session.ask("resources/list", json!({})).await);
+    assert_eq!(named(&listed["resources"], "uri"), [shown]);
+    let read = result(&session.ask("resources/read", json!({ "uri": shown })).await);
+    assert_eq!((&read["contents"][0]["uri"], &read["contents"][0]["text"]), (&json!(shown), &json!("<html>")));
+    assert_eq!(fake.log().received("resources/read")[0].message()["params"]["uri"], "ui://clock/app.html");
+    let alone = result(&Session::open(&caribou, "/mcp/a").await.ask("tools/list", json!({})).await)["tools"].clone();
+    assert_eq!(uris(&alone, 0), ["ui://clock/app.html"; 2], "one server is shown as it is");
+}
+
+#[tokio::test]
 async fn what_is_not_there_is_told_in_the_words_of_each_era() {
     // mcp.md §17, S18.
     let missing = json!({ "code": -32002, "message": "none", "data": { "uri": "a://9", "x": 1.0 } });

@@ -19,6 +19,10 @@ fn capabilities() -> Value {
 
 /// A legacy server whose tool `touch` tells of everything there is to tell.
 fn telling(setup: &Setup) -> StdioFake {
+    StdioFake::new(setup.home(), "a", script())
+}
+
+fn script() -> Value {
     let info = json!({ "name": "fake", "version": "0" });
     let greeting = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities(), "serverInfo": info });
     let send =
@@ -28,7 +32,7 @@ fn telling(setup: &Setup) -> StdioFake {
     touch.push(json!({ "text": "told" }));
     let on = json!({ "initialize": [{ "result": greeting }], "resources/subscribe": [{ "result": {} }],
         "resources/unsubscribe": [{ "result": {} }] });
-    StdioFake::new(setup.home(), "a", json!({ "on": on, "calls": { "pid": [{ "text": "$PID" }], "touch": touch } }))
+    json!({ "on": on, "calls": { "pid": [{ "text": "$PID" }], "touch": touch } })
 }
 
 async fn started() -> (Caribou, StdioFake) {
@@ -73,7 +77,7 @@ async fn a_legacy_session_hears_of_the_lists_and_of_what_it_is_subscribed_to() {
         assert_eq!(session.greeting["capabilities"]["resources"], json!({ "subscribe": true, "listChanged": true }));
         let before = session.ask("resources/subscribe", json!({ "uri": uri })).await;
         assert_eq!(before.json()["result"], json!({}), "{before:?}");
-        assert_eq!(fake.log().received("resources/subscribe").len(), turn, "nobody hears yet");
+        assert_eq!(fake.log().received("resources/subscribe").len(), turn + 1, "the server was asked");
         let mut stream = session.listen().await;
         asked(&fake, "resources/subscribe", turn + 1).await;
         let subscribed = fake.log().received("resources/subscribe").pop().unwrap();
@@ -127,7 +131,8 @@ async fn a_modern_servers_lost_stream_is_opened_again_and_the_gap_told_as_one_ch
     let meta = json!({ "io.modelcontextprotocol/subscriptionId": "$ID" });
     let send =
         |method: &str, params: Value| json!({ "send": { "jsonrpc": "2.0", "method": method, "params": params } });
-    let granted = send("notifications/subscriptions/acknowledged", json!({ "notifications": {}, "_meta": meta }));
+    let subset = json!({ "resourceSubscriptions": ["a://1"] });
+    let granted = send("notifications/subscriptions/acknowledged", json!({ "notifications": subset, "_meta": meta }));
     let updated = send("notifications/resources/updated", json!({ "uri": "a://1", "_meta": meta }));
     let first = json!([granted, { "until_file": go }, updated, { "touch": gone }, "end"]);
     let listen = json!([{ "if_file": { "path": gone, "steps": [granted, "hang"], "otherwise": first } }]);
@@ -146,10 +151,13 @@ async fn a_modern_servers_lost_stream_is_opened_again_and_the_gap_told_as_one_ch
     assert_eq!(session.ask("resources/subscribe", uri.clone()).await.json()["result"], json!({}));
     let listens = async |times: usize| {
         let seen = || fake.log().received("subscriptions/listen");
-        eventually(SOON, "it listens", async || (seen().len() == times).then_some(())).await;
+        eventually(SOON, "it listens", async || (seen().len() >= times).then_some(())).await;
         seen().pop().unwrap().message()["params"]["notifications"].clone()
     };
-    assert_eq!(listens(1).await, json!({ "resourceSubscriptions": ["a://1"] }));
+    // For the request that subscribes, and for the stream.
+    assert_eq!(listens(2).await, json!({ "resourceSubscriptions": ["a://1"] }));
+    let watched = stream.next().await.unwrap();
+    assert_eq!(watched["params"], uri, "what may have changed before it was watched here");
     touch(&go);
     for what in ["the server's own", "what may have been missed"] {
         let message = stream.next().await.unwrap();
@@ -159,7 +167,59 @@ async fn a_modern_servers_lost_stream_is_opened_again_and_the_gap_told_as_one_ch
             "{what}"
         );
     }
-    listens(2).await;
+    listens(3).await;
+}
+
+#[tokio::test]
+async fn what_a_legacy_server_refuses_is_refused_to_the_client() {
+    // mcp.md §5, the granted subset; 14.3.
+    let setup = Setup::new();
+    let mut script = script();
+    let no = json!({ "code": -32_002, "message": "no such thing", "data": { "uri": "a://2" } });
+    let closed = setup.home().join("closed");
+    script["on"]["resources/subscribe"] =
+        json!([{ "if_file": { "path": closed, "steps": [{ "error": no }], "otherwise": [{ "result": {} }] } }]);
+    let fake = StdioFake::new(setup.home(), "a", script);
+    let caribou = setup.server("a", fake.entry()).start().await;
+    assert_eq!(caribou.tool_names().await, ["a_pid", "a_touch"]);
+    let session = Session::open(&caribou, "/mcp").await;
+    touch(&closed);
+    let told = session.ask("resources/subscribe", json!({ "uri": "caribou:a/a://2" })).await.json()["error"].clone();
+    assert_eq!((&told["code"], &told["message"]), (&no["code"], &no["message"]), "{told}");
+    let listen = async || {
+        let wish =
+            json!({ "notifications": { "toolsListChanged": true, "resourceSubscriptions": ["caribou:a/a://2"] } });
+        let mut stream = Stream::of(modern(&caribou, "/mcp", "subscriptions/listen", wish)).await;
+        stream.next().await.unwrap()["params"]["notifications"].clone()
+    };
+    assert_eq!(listen().await, json!({ "toolsListChanged": true }));
+    std::fs::remove_file(&closed).unwrap();
+    assert_eq!(listen().await["resourceSubscriptions"], json!(["caribou:a/a://2"]));
+}
+
+#[tokio::test]
+async fn what_a_modern_server_does_not_grant_is_granted_to_nobody() {
+    // mcp.md §5, the granted subset; 14.3.
+    let meta = json!({ "io.modelcontextprotocol/subscriptionId": "$ID" });
+    let granted = json!({ "notifications": { "resourceSubscriptions": ["a://1"] }, "_meta": meta });
+    let granted = json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": granted });
+    let discovered = json!({ "supportedVersions": ["2026-07-28"], "capabilities": {
+        "tools": {}, "resources": { "subscribe": true } } });
+    let on = json!({ "server/discover": [{ "result": discovered }],
+        "subscriptions/listen": [{ "send": granted }, "hang"] });
+    let script = json!({ "eras": "modern", "on": on, "http": { "answers": "sse" }, "calls": { "t": ["default"] } });
+    let fake = HttpFake::start(script).await;
+    let caribou = Setup::new().server("far", fake.entry()).start().await;
+    assert_eq!(caribou.tool_names().await, ["far_t"]);
+    let session = Session::open(&caribou, "/mcp").await;
+    let [first, second] = ["caribou:far/a://1", "caribou:far/a://2"];
+    let told = session.ask("resources/subscribe", json!({ "uri": second })).await.json()["error"].clone();
+    assert!(told["message"].as_str().unwrap().contains("does not tell of changes"), "{told}");
+    assert_eq!(session.ask("resources/subscribe", json!({ "uri": first })).await.json()["result"], json!({}));
+    let wish = json!({ "notifications": { "resourceSubscriptions": [first, second] } });
+    let mut stream = Stream::of(modern(&caribou, "/mcp", "subscriptions/listen", wish)).await;
+    let acknowledged = stream.next().await.unwrap();
+    assert_eq!(acknowledged["params"]["notifications"], json!({ "resourceSubscriptions": [first] }), "{acknowledged}");
 }
 
 fn touch(path: &PathBuf) {
@@ -220,6 +280,7 @@ async fn a_stream_outlives_the_replica_that_holds_what_it_watches() {
     let uri = json!({ "uri": "caribou:a/a://1" });
     session.ask("resources/subscribe", uri.clone()).await;
     asked(&fake, "resources/subscribe", 1).await;
+    assert_eq!(stream.next().await.unwrap()["params"], uri, "it is watched here");
     // Its files stay: the script of the server is among them.
     let _home = dying.kill().await;
     let message = stream.next().await.expect("the stream is open");

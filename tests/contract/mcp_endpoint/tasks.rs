@@ -1,6 +1,6 @@
 //! Tasks as both eras see them: what a toolset makes, who may speak of a task, and another replica (mcp.md §9, §14.5).
 
-use caribou_tests::{Caribou, HttpFake, Postgres, Setup, eventually};
+use caribou_tests::{Caribou, HttpFake, Postgres, Setup, StdioFake, eventually};
 use serde_json::{Value, json};
 
 use super::client::{SOON, Session, messages, modern};
@@ -124,6 +124,34 @@ async fn what_fails_in_a_toolset_is_a_result_that_says_so_and_a_failure_in_the_l
     let legacy = session.ask("tasks/result", about).await.json()["result"].clone();
     assert_eq!((&legacy["isError"], &legacy["content"]), (&json!(true), &result["content"]));
     assert_eq!(legacy["_meta"]["io.modelcontextprotocol/related-task"]["taskId"], task);
+}
+
+#[tokio::test]
+async fn a_task_that_ended_with_its_servers_error_tells_that_error() {
+    // mcp.md §9.1, tasks/result; §9.2, `error`; §14.5.
+    let setup = settings();
+    let error = json!({ "code": -7, "message": "no colours", "data": { "left": 0.0 } });
+    let ended = |more: Value| {
+        let mut task = json!({ "taskId": "remote-9", "status": "failed", "ttlMs": null, "ttl": null });
+        task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!([{ "result": task }])
+    };
+    let mut modern = native_tasks::modern(&setup.home().join("never"));
+    modern["on"]["tasks/get"] = ended(json!({ "resultType": "complete", "error": error }));
+    let modern = HttpFake::start(modern).await;
+    let mut legacy = native_tasks::legacy(&setup.home().join("never"));
+    legacy["on"]["tasks/get"] = ended(json!({ "taskId": "remote-7", "statusMessage": "it broke" }));
+    legacy["on"]["tasks/result"] = json!([{ "error": error }]);
+    let legacy = StdioFake::new(setup.home(), "old", legacy);
+    let caribou = setup.server("new", modern.entry()).server("old", legacy.entry()).start().await;
+    let session = Session::open(&caribou, "/mcp").await;
+    for (tool, why) in [("new_paint", "the server answered with error -7: no colours"), ("old_research", "it broke")] {
+        let task = made(&caribou, tool).await;
+        let shown = until(&caribou, &task, "failed").await;
+        assert_eq!((&shown["error"], &shown["statusMessage"]), (&error, &json!(why)), "{shown}");
+        let told = messages(&session.ask("tasks/result", json!({ "taskId": task })).await).pop().unwrap();
+        assert_eq!(told["error"], error, "{told}");
+    }
 }
 
 #[tokio::test]

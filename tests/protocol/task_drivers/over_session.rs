@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use caribou_core::config::{ServerConfig, Source, parse};
 use caribou_core::ids::BootId;
+use caribou_core::task::RpcError;
 use caribou_mcp::{DirectHost, UpstreamOptions, Upstreams};
 use caribou_ports::BoxFuture;
 use caribou_ports::mcp::{CallError, Connector, Credentials, OpenSession, RawRequest, Session, TaskQuestion, ToolCall};
@@ -52,8 +53,14 @@ impl OverSession {
 }
 
 fn remote(error: CallError) -> RemoteError {
-    let rpc = if let CallError::Rpc { code, .. } = &error { Some(*code) } else { None };
-    RemoteError { rpc, ..RemoteError::new(error.code(), error.to_string()) }
+    let (code, detail) = (error.code(), error.to_string());
+    let rpc = match error {
+        CallError::Rpc { code, message, data } => {
+            Some(RpcError { code, message, data: data.map(|data| (*data).to_owned()) })
+        }
+        _ => None,
+    };
+    RemoteError { rpc, ..RemoteError::new(code, detail) }
 }
 
 impl Upstream for OverSession {

@@ -35,6 +35,9 @@ pub fn serve() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// What may take long, and is done beside whatever comes next.
+const SLOW: [&str; 4] = ["tools/call", "prompts/get", "resources/read", "completion/complete"];
+
 async fn run(server: Arc<Server>) {
     let nobody = Incoming { id: None, method: None, params: None };
     let outlet = Outlet::Stdout(Arc::new(Mutex::new(server.script.framing.clone())));
@@ -45,9 +48,9 @@ async fn run(server: Arc<Server>) {
     while let Some(line) = lines.recv().await {
         server.log.add("recv", &line);
         let incoming: Incoming = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        let is_call = incoming.method.as_deref() == Some("tools/call");
+        let may_be_slow = incoming.method.as_deref().is_some_and(|method| SLOW.contains(&method));
         let work = server.accept(incoming, outlet.clone(), Context::default());
-        if is_call {
+        if may_be_slow {
             tokio::spawn(work);
         } else {
             work.await;

@@ -14,5 +14,5 @@ mod uri;
 pub use cursor::{Left, MergedCursor, Turned};
 pub use label::Label;
 pub use prompt::{raw_prompt, shown_prompt};
-pub use rewrite::{in_elements, in_member, shown_item, shown_result};
+pub use rewrite::{in_elements, in_member, shown_item, shown_result, shown_tool};
 pub use uri::{raw_uri, shown_uri};

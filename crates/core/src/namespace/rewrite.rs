@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::uri::is_interface;
 use super::{Label, shown_uri};
 use crate::raw::{Members, elements, object, text};
 
@@ -73,6 +74,31 @@ pub fn shown_result<'r>(method: &str, result: &'r RawValue, label: &Label) -> Co
     changed.map_or(Cow::Borrowed(result), Cow::Owned)
 }
 
+/// The member of a tool's `_meta` that tells of its user interface (SEP-1865), what that is told by, and how hosts read it
+/// that came before.
+const INTERFACE: &str = "ui";
+const INTERFACE_URI: &str = "resourceUri";
+const EARLIER_INTERFACE_URI: &str = "ui/resourceUri";
+
+/// A `Tool` object with the URI of its user interface as it is shown, so that a host can read that back.
+pub fn shown_tool<'t>(tool: &'t RawValue, label: &Label) -> Cow<'t, RawValue> {
+    let with_interface = |raw: &RawValue, name: &str| {
+        in_member(raw, name, |uri| {
+            let uri = text(uri).filter(|uri| is_interface(uri))?;
+            to_raw_value(&shown_uri(label, &uri)).ok()
+        })
+    };
+    // Looked for first: few tools have one.
+    let changed = Some(tool).filter(|tool| tool.get().contains(INTERFACE_URI)).and_then(|tool| {
+        in_member(tool, "_meta", |meta| {
+            let now = in_member(meta, INTERFACE, |interface| with_interface(interface, INTERFACE_URI));
+            let earlier = with_interface(now.as_deref().unwrap_or(meta), EARLIER_INTERFACE_URI);
+            earlier.or(now)
+        })
+    });
+    changed.map_or(Cow::Borrowed(tool), Cow::Owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,6 +123,27 @@ mod tests {
         assert_eq!(shown("tools/call", called), expected.replace(",\n            {", ",{"));
         let got = r#"{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"a://1"}}}]}"#;
         assert_eq!(shown("prompts/get", got), got.replace("a://1", "caribou:web/a://1"));
+    }
+
+    #[test]
+    fn a_tool_says_where_its_user_interface_is_read_back_here() {
+        // SEP-1865; invariant W1.
+        let shown = |tool: &str| {
+            let tool = RawValue::from_string(tool.to_owned()).unwrap();
+            shown_tool(&tool, &Label { name: "web".to_owned(), is_personal: false }).get().to_owned()
+        };
+        let tool = r#"{"z":1.0,"name":"t","_meta":{"ui/resourceUri":"ui://a","k":1,"ui":{"resourceUri":"ui://b","visibility":["app"]}}}"#;
+        let expected = tool.replace("ui://", "ui://caribou/web/ui://");
+        assert_eq!(shown(tool), expected);
+        let one = r#"{"_meta":{"ui":{"resourceUri":"ui://b"}}}"#;
+        assert_eq!(shown(one), one.replace("ui://", "ui://caribou/web/ui://"));
+        for same in [
+            r#"{ "name":"t", "description":"resourceUri ui://a" }"#,
+            r#"{"_meta": {"ui": {"resourceUri": 7}, "ui/resourceUri": "https://a"}}"#,
+            r#"{"_meta":{"ui":[]},"resourceUri":"ui://a"}"#,
+        ] {
+            assert_eq!(shown(same), same);
+        }
     }
 
     #[test]

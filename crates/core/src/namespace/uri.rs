@@ -1,21 +1,39 @@
 //! URIs of the resources of many servers: `caribou:LABEL/URI`, with the URI as its server wrote it.
 //!
 //! What stands before it is opaque to whoever normalises URIs, so nothing behind it is touched: a URI is read back byte
-//! for byte, and a template that was expanded is the expansion of the server's own template.
+//! for byte, and a template that was expanded is the expansion of the server's own template. A user interface of an MCP
+//! App is a resource whose URI begins with `ui://`, and hosts take no other: that of a server is shown as
+//! `ui://caribou/LABEL/URI`.
 
 use super::Label;
 
 const SCHEME: &str = "caribou:";
 
+/// How URIs of user interfaces begin.
+const INTERFACE: &str = "ui://";
+
+/// How they begin as they are shown.
+const SHOWN_INTERFACE: &str = "ui://caribou/";
+
+/// Whether it is the URI of a user interface.
+pub(super) fn is_interface(uri: &str) -> bool {
+    uri.starts_with(INTERFACE)
+}
+
 /// The URI, or the template of URIs, that `uri` of this server is shown as.
 pub fn shown_uri(label: &Label, uri: &str) -> String {
-    format!("{SCHEME}{}/{uri}", label.encoded())
+    let scheme = if is_interface(uri) { SHOWN_INTERFACE } else { SCHEME };
+    format!("{scheme}{}/{uri}", label.encoded())
 }
 
 /// The server of a shown URI, and the URI as that server knows it; `None` = it is not shown by us.
 pub fn raw_uri(shown: &str) -> Option<(Label, &str)> {
-    let (label, uri) = shown.strip_prefix(SCHEME)?.split_once('/')?;
-    Some((Label::decoded(label)?, uri)).filter(|(label, uri)| !label.name.is_empty() && !uri.is_empty())
+    let rest = shown.strip_prefix(SHOWN_INTERFACE).or_else(|| shown.strip_prefix(SCHEME))?;
+    let (label, uri) = rest.split_once('/')?;
+    // One resource must not be reached by two URIs.
+    let is_shown_so = is_interface(shown) == is_interface(uri);
+    let found = Some((Label::decoded(label)?, uri)).filter(|_| is_shown_so);
+    found.filter(|(label, uri)| !label.name.is_empty() && !uri.is_empty())
 }
 
 #[cfg(test)]
@@ -56,6 +74,20 @@ mod tests {
     }
 
     #[test]
+    fn a_user_interface_is_shown_as_one_and_read_back() {
+        // SEP-1865: hosts take `ui://` only.
+        let shown = shown_uri(&label("web", false), "ui://clock/app.html");
+        assert_eq!(shown, "ui://caribou/web/ui://clock/app.html");
+        assert_eq!(raw_uri(&shown), Some((label("web", false), "ui://clock/app.html")));
+        let own = shown_uri(&label("web", true), "ui://caribou/x");
+        assert_eq!(raw_uri(&own), Some((label("web", true), "ui://caribou/x")));
+        for uri in ["caribou:web/ui://clock/app.html", "ui://caribou/web/a://1", "ui://caribou/web", "ui://caribou//x"]
+        {
+            assert_eq!(raw_uri(uri), None, "{uri}");
+        }
+    }
+
+    #[test]
     fn a_shown_template_expands_to_the_uri_of_the_expanded_one() {
         let template = shown_uri(&label("web", false), "test://template/{id}/data");
         assert_eq!(raw_uri(&template.replace("{id}", "123")).unwrap().1, "test://template/123/data");
@@ -63,7 +95,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_and_uri_comes_back(name in ".{1,12}", is_personal: bool, uri in ".{1,30}") {
+        fn every_name_and_uri_comes_back(name in ".{1,12}", is_personal: bool, uri in "(ui://)?.{1,30}") {
             let label = label(&name, is_personal);
             let shown = shown_uri(&label, &uri);
             prop_assert_eq!(raw_uri(&shown), Some((label, &*uri)));

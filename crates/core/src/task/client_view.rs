@@ -10,7 +10,7 @@
 //!                               when nothing is
 //!   completed                   completed, result            completed; failed if the result says `isError`
 //!   failed, task of the
-//!   protocol itself             failed, error                failed, error
+//!   protocol itself             failed, the server's error   failed, the server's error, or ours if it gave none
 //!   failed, task of a toolset   completed, `isError` result  failed, the same result
 //!   cancelled                   cancelled                    cancelled
 //!   unknown                     failed, error                failed, error
@@ -25,6 +25,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::rpc_error::RpcError;
 use super::snapshot::Snapshot;
 use super::status::Status;
 use crate::era::Era;
@@ -97,7 +98,9 @@ pub struct ClientView {
 pub enum Outcome {
     /// A `CallToolResult`.
     Result(Box<RawValue>),
-    /// A JSON-RPC error.
+    /// The JSON-RPC error of the server.
+    Rpc(RpcError),
+    /// An error of ours.
     Error {
         /// The word that says what kind.
         code: Code,
@@ -156,8 +159,9 @@ pub fn view(era: Era, seen: &Seen<'_>) -> ClientView {
 
 fn failed(code: Code, snapshot: &Snapshot) -> ClientView {
     let message = snapshot.error.clone().unwrap_or_else(|| "the server does not say why".to_owned());
-    let outcome = Some(Outcome::Error { code, message: message.clone() });
-    ClientView { word: Word::Failed, message: Some(message), questions: Vec::new(), outcome }
+    let rpc_error = snapshot.rpc_error.as_deref().and_then(RpcError::parse);
+    let outcome = rpc_error.map_or_else(|| Outcome::Error { code, message: message.clone() }, Outcome::Rpc);
+    ClientView { word: Word::Failed, message: Some(message), questions: Vec::new(), outcome: Some(outcome) }
 }
 
 /// A result that says `isError` is a failure in the legacy era, and a completion in the modern one.

@@ -68,7 +68,8 @@ struct Body<'a> {
 }
 
 fn body(facts: &Facts<'_>) -> String {
-    let Snapshot { status, result, preview, is_truncated, artifact, error, input_required } = facts.snapshot;
+    let Snapshot { status, result, preview, is_truncated, artifact, error, input_required, rpc_error: _ } =
+        facts.snapshot;
     let raw =
         |text: &'_ Option<String>| text.as_deref().and_then(|text| serde_json::from_str::<Box<RawValue>>(text).ok());
     let (result, input_required) = (raw(result), raw(input_required));

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use super::json::{compact, cut};
 use super::limits::{MAX_ARTIFACT_BYTES, MAX_ERROR_CHARS, MAX_INPUT_BYTES, TaskLimits};
 use super::parse::Misread;
+use super::rpc_error::RpcError;
 use super::status::Status;
 use crate::raw;
 
@@ -23,6 +24,8 @@ pub struct Report {
     pub artifact: Option<Artifact>,
     /// Why it failed, in the remote's words.
     pub error: Option<String>,
+    /// The JSON-RPC error that the call ended with which the task stands for.
+    pub rpc_error: Option<RpcError>,
     /// What the remote asks.
     pub input_required: Option<Box<RawValue>>,
     /// When the remote wants to be asked again, in seconds: finite and positive.
@@ -39,6 +42,7 @@ impl Report {
             result: None,
             artifact: None,
             error: None,
+            rpc_error: None,
             input_required: None,
             poll_after_seconds: None,
             is_unknown: false,
@@ -70,6 +74,8 @@ pub struct Snapshot {
     pub artifact: Option<Artifact>,
     /// Why it failed.
     pub error: Option<String>,
+    /// The JSON-RPC error that the call ended with which the task stands for, as compact JSON; see [`RpcError::parse`].
+    pub rpc_error: Option<String>,
     /// What the remote asks, as compact JSON.
     pub input_required: Option<String>,
 }
@@ -84,6 +90,7 @@ impl Snapshot {
             is_truncated: false,
             artifact: None,
             error: None,
+            rpc_error: None,
             input_required: None,
         }
     }
@@ -113,6 +120,7 @@ impl Snapshot {
         let mut snapshot = Self {
             artifact: report.artifact,
             error: report.error.map(|text| cut(&text, MAX_ERROR_CHARS)),
+            rpc_error: report.rpc_error.map(|error| error.text()),
             input_required,
             ..Self::bare(report.status)
         };

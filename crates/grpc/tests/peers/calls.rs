@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use caribou_core::config::Secret;
 use caribou_core::ids::{Epoch, Scope};
 use caribou_ports::mcp::{CallError, Progress, RawRequest};
-use caribou_ports::peers::{Change, ClientSays, ClientWord, Nudge, Peers as _};
+use caribou_ports::peers::{Change, ClientSays, ClientWord, Listed, Nudge, Peers as _};
 use serde_json::value::RawValue;
 
 use super::stand::{Replica, SOON, call, client, member, open, peer, wanted};
@@ -104,7 +104,8 @@ async fn sessions_are_closed_and_hints_are_given() {
     assert_eq!(*replica.owner.opened.lock().unwrap(), ["closed ann:default all", "closed : s"]);
 
     let mut nudges = replica.owner.nudges.subscribe();
-    let changes = [Change::Tools("s".into()), Change::Prompts("s".into()), Change::Resources("s".into())];
+    let listed = || Listed::of("s".into());
+    let changes = [Change::Tools(listed()), Change::Prompts(listed()), Change::Resources(listed())];
     let told = changes.into_iter().chain([Change::Client("c1".to_owned())]).map(Nudge::Told);
     let all = [Nudge::Generations, Nudge::Work, Nudge::Chains].into_iter().chain(told);
     for (heard, about) in all.enumerate() {

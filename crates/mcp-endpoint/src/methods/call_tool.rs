@@ -9,10 +9,11 @@ use caribou_core::namespace::shown_result;
 use caribou_core::raw::{Members, text};
 use caribou_core::task::native::{Support, Wish};
 use caribou_mcp::mirrored_params;
-use caribou_runtime::{CallTool, ListedTool, Runtime, Shape, VerbError};
+use caribou_runtime::{CallTool, ListedTool, Shape, VerbError};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::waiting::Waiting;
 use crate::asking::{MAX_ROUNDS, Questions};
 use crate::fault::Fault;
 use crate::notices::Notices;
@@ -67,10 +68,12 @@ pub(super) async fn run(work: &mut Work, notices: &Notices) -> Result<String, Fa
                 Ok(Box::<str>::from(result).into_string())
             };
         };
-        let farewell = questions.farewell().map(|gone| request(work, &visible, (arguments, wish), gone, notices));
-        let mut waiting = Waiting(farewell.map(|farewell| (work.endpoint.runtime.clone(), farewell)));
+        let waiting = Waiting::new(questions.farewell().map(|gone| {
+            let (runtime, call) = (runtime.clone(), request(work, &visible, (arguments, wish), gone, notices));
+            async move { drop(runtime.call_tool(call).await) }
+        }));
         brought = questions.ask(&desk).await?;
-        waiting.0 = None;
+        waiting.over();
     }
     Err(Fault::not_answered("the server never stops asking"))
 }
@@ -124,19 +127,6 @@ fn request(
         progress: notices.sink(),
         shape: Shape::Raw,
         request_id: work.request_id(),
-    }
-}
-
-/// While it lives, a call waits for what its client answers. A client that cancels meanwhile has the call cancelled where
-/// it waits (mcp.md 14.3).
-struct Waiting(Option<(Runtime, CallTool)>);
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        let Some((runtime, farewell)) = self.0.take() else { return };
-        if let Ok(here) = tokio::runtime::Handle::try_current() {
-            here.spawn(async move { drop(runtime.call_tool(farewell).await) });
-        }
     }
 }
 

@@ -10,6 +10,7 @@
 use std::borrow::Cow;
 
 use caribou_core::era::Era;
+use caribou_core::namespace::shown_tool;
 use caribou_core::raw::{Members, object, text};
 use caribou_core::task::native::Support;
 use caribou_runtime::ListedTool;
@@ -49,8 +50,9 @@ pub(super) async fn run(work: &Work) -> Result<String, Fault> {
     match &asked.place {
         Place::All => {
             let listed = runtime.list_tools(&asked.caller, scope).await?;
-            let visible = listed.tools.iter().filter(|tool| listed.deferred.binary_search(&tool.name).is_err());
-            visible.for_each(|tool| put(&shown(tool, &tool.name, era, support(tool))));
+            let is_visible = |tool: &ListedTool| listed.deferred.binary_search(&tool.name).is_err();
+            let visible = with_interfaces(work, listed.tools.into_iter().filter(is_visible).collect()).await;
+            visible.iter().for_each(|tool| put(&shown(tool, &tool.name, era, support(tool))));
         }
         Place::One(server) => {
             let tools = runtime.tools_of(&asked.caller, scope, server).await?;
@@ -59,6 +61,22 @@ pub(super) async fn run(work: &Work) -> Result<String, Fault> {
     }
     text.push_str("]}");
     Ok(text)
+}
+
+/// The tools with their user interfaces as they are read back here. Of a server that offers no resources they are not.
+async fn with_interfaces(work: &Work, mut tools: Vec<ListedTool>) -> Vec<ListedTool> {
+    // Looked for first: few tools have one.
+    if !tools.iter().any(|tool| tool.tool.get().contains("ui://")) {
+        return tools;
+    }
+    let readers = work.endpoint.runtime.servers_with(&work.client.scope, "resources").await;
+    for tool in &mut tools {
+        let Some(reader) = readers.iter().find(|reader| *reader.server() == tool.server) else { continue };
+        if let Cow::Owned(changed) = shown_tool(&tool.tool, &reader.label()) {
+            tool.tool = changed.into();
+        }
+    }
+    tools
 }
 
 /// The `Tool` object as its server wrote it, by this name. `support` = what it says of tasks, to a client that reads that.

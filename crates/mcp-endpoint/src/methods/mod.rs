@@ -11,6 +11,7 @@ mod set_level;
 mod subscribe;
 mod target;
 mod tasks;
+mod waiting;
 
 pub(crate) use offers::offers;
 pub(crate) use run::run;

@@ -12,6 +12,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::offers::Offers;
 use super::target::Target;
+use super::waiting::Waiting;
 use super::{list_merged, offers};
 use crate::asking::{MAX_ROUNDS, Questions};
 use crate::fault::{Fault, INVALID_PARAMS, RESOURCE_NOT_FOUND};
@@ -83,7 +84,13 @@ pub(super) async fn run(work: &mut Work, notices: &Notices) -> Result<String, Fa
         let (Some(questions), Some(desk)) = (asked, work.desk(notices)) else {
             return Ok(Box::<str>::from(result).into_string());
         };
+        let waiting = Waiting::new(questions.farewell().map(|gone| {
+            let runtime = work.endpoint.runtime.clone();
+            let asked = request(work, notices, (method, &target), params, gone);
+            async move { drop(runtime.pass_request(asked).await) }
+        }));
         brought = questions.ask(&desk).await?;
+        waiting.over();
     }
     Err(Fault::not_answered("the server never stops asking"))
 }
@@ -96,20 +103,8 @@ async fn ask(
     params: Option<&RawValue>,
     brought: Vec<(String, Box<RawValue>)>,
 ) -> Result<Box<RawValue>, Fault> {
-    let client = &work.client;
-    let meta: Vec<_> = work.meta.passed.iter().cloned().chain(brought).collect();
-    let request = PassRequest {
-        server: target.server.clone(),
-        method: Cow::Borrowed(method),
-        params: for_the_next_hop(params, &meta),
-        caller: client.asked.caller.clone(),
-        scope: client.scope.clone(),
-        secrets: work.meta.secrets.clone(),
-        progress: notices.sink(),
-        timeout: None,
-        request_id: client.asked.request_id.clone(),
-    };
-    let result = match work.endpoint.runtime.pass_request(request).await {
+    let asked = request(work, notices, (method, target), params, brought);
+    let result = match work.endpoint.runtime.pass_request(asked).await {
         Ok(result) => result,
         Err(error) => {
             let mut fault = Fault::from(error);
@@ -123,6 +118,29 @@ async fn ask(
     };
     let shown = target.label.as_ref().map(|label| shown_result(method, &result, label).into_owned());
     Ok(shown.unwrap_or(result))
+}
+
+/// The request, with what is brought back.
+fn request(
+    work: &Work,
+    notices: &Notices,
+    (method, target): (&'static str, &Target),
+    params: Option<&RawValue>,
+    brought: Vec<(String, Box<RawValue>)>,
+) -> PassRequest {
+    let client = &work.client;
+    let meta: Vec<_> = work.meta.passed.iter().cloned().chain(brought).collect();
+    PassRequest {
+        server: target.server.clone(),
+        method: Cow::Borrowed(method),
+        params: for_the_next_hop(params, &meta),
+        caller: client.asked.caller.clone(),
+        scope: client.scope.clone(),
+        secrets: work.meta.secrets.clone(),
+        progress: notices.sink(),
+        timeout: None,
+        request_id: client.asked.request_id.clone(),
+    }
 }
 
 /// A resource that is not there has a code of its own in the legacy era, and none in the modern one (mcp.md §7).

@@ -63,7 +63,7 @@ fn named(work: &Work) -> Result<String, Fault> {
 
 /// The newest first, page by page. A cursor is of this client, this place and this thread.
 async fn list(work: &Work) -> Result<String, Fault> {
-    let (runtime, caller, reach) = (&work.endpoint.runtime, &work.client.asked.caller, reach(work));
+    let (runtime, caller, reach) = (&work.endpoint.runtime, &work.client.asked.caller, reach(&work.client));
     let place = reach.server.as_ref().map_or("", |server| server.as_str());
     let about = ["tasks/list", place, reach.thread.as_ref().map_or("", |thread| thread.as_str())];
     let params = work.params.as_deref().and_then(Members::of);

@@ -4,11 +4,10 @@ use caribou_core::era::Era;
 use caribou_runtime::{ClientTask, TaskReach};
 
 use crate::fault::Fault;
-use crate::work::Work;
+use crate::work::{Client, Work};
 
 /// Those of its user: in the thread that it names, if it names one, and of the server that it came to.
-pub(crate) fn reach(work: &Work) -> TaskReach {
-    let client = &work.client;
+pub(crate) fn reach(client: &Client) -> TaskReach {
     TaskReach {
         user: client.scope.user.clone(),
         thread: client.names_thread.then(|| client.scope.thread.clone()),
@@ -21,7 +20,7 @@ pub(crate) fn reach(work: &Work) -> TaskReach {
 /// # Errors
 /// There is none of this name within reach, or the store cannot be asked.
 pub(crate) async fn find(work: &Work, task: &str) -> Result<ClientTask, Fault> {
-    Ok(work.endpoint.runtime.client_task(&work.client.asked.caller, &reach(work), task).await?)
+    Ok(work.endpoint.runtime.client_task(&work.client.asked.caller, &reach(&work.client), task).await?)
 }
 
 /// Refuses requests about tasks where there are none, and of clients that can do nothing about one.

@@ -34,6 +34,8 @@ pub(crate) async fn answer(
     match work.client.era {
         Era::Modern if takes => Ok(shown::created(&find(work, made).await?, every(&work.endpoint.runtime))),
         Era::Legacy if is_asked => {
+            // Whoever holds its stream tells it how the task goes on.
+            work.client.session.iter().for_each(|session| work.endpoint.runtime.client_changed(session));
             let task = shown::legacy(&find(work, made).await?, every(&work.endpoint.runtime));
             let task = RawValue::from_string(task).map_err(|_| Fault::bug())?;
             Ok(object([("task", &*task)]))
@@ -76,6 +78,7 @@ async fn waited(work: &Work, notices: &Notices, made: MadeTask, told: Box<RawVal
 pub(crate) fn outcome(outcome: Option<Outcome>, name: &str) -> Result<String, Fault> {
     match outcome {
         Some(Outcome::Result(result)) => Ok(Box::<str>::from(result).into_string()),
+        Some(Outcome::Rpc(error)) => Err(error.into()),
         Some(Outcome::Error { code, message }) => Err(VerbError::new(code, message).into()),
         None => Err(Fault::cancelled(name)),
     }

@@ -2,8 +2,6 @@
 //!
 //! Owns the words of both eras, what a call that made a task is answered with, and waiting for the end of one. What a task
 //! is to a client is decided by `caribou_core::task::client_view`; who may see which, by the runtime (invariant P1).
-//!
-//! A listening client is told of a task by [`shown::detailed`] of what [`found::find`] finds.
 
 pub(crate) mod ended;
 pub(crate) mod found;

@@ -42,9 +42,9 @@ pub(crate) fn detailed(task: &ClientTask, every: Duration) -> String {
     let mut members = base(task, &view, MODERN, every);
     match &view.outcome {
         Some(Outcome::Result(result)) => members.push(("result", result.clone())),
+        Some(Outcome::Rpc(error)) => members.push(("error", fault(error.clone().into()))),
         Some(Outcome::Error { code, message }) => {
-            let error = Fault::from(VerbError::new(*code, message.as_str())).error();
-            members.push(("error", RawValue::from_string(error).unwrap_or_default()));
+            members.push(("error", fault(VerbError::new(*code, message.as_str()).into())));
         }
         None if view.word == caribou_core::task::client_view::Word::InputRequired => {
             let asked = object(view.questions.iter().map(|question| (question.name.as_str(), &*question.request)));
@@ -79,6 +79,10 @@ fn base(
 
 fn written(members: &Written) -> String {
     object(members.iter().map(|(name, value)| (*name, &**value)))
+}
+
+fn fault(fault: Fault) -> Box<RawValue> {
+    RawValue::from_string(fault.error()).unwrap_or_default()
 }
 
 /// Strings, numbers and nothing always become JSON.

@@ -36,7 +36,7 @@ impl LegacyTasks {
 
     async fn read(&self, upstream: &dyn Upstream, task: TaskHandle<'_>) -> Result<Report, DriverError> {
         let got = match upstream.request("tasks/get", about(task.remote_id)?).await {
-            Err(error) if error.rpc == Some(INVALID_PARAMS) => return Ok(unknown(task.driver_data)),
+            Err(error) if error.rpc_code() == Some(INVALID_PARAMS) => return Ok(unknown(task.driver_data)),
             got => got?,
         };
         let state = State::about(&got, task.remote_id, NAMES)?;
@@ -65,9 +65,10 @@ impl LegacyTasks {
             // The JSON-RPC error that the call would have had, or none was kept: what the server says of it is clearer.
             Err(error) if error.rpc.is_some() && state.status == Status::Failed => {
                 let why = state.message().filter(|message| !message.trim().is_empty());
-                Ok(Report { error: Some(why.unwrap_or(error.message)), ..Report::of(Status::Failed) })
+                let RemoteError { message, rpc, .. } = error;
+                Ok(Report { error: Some(why.unwrap_or(message)), rpc_error: rpc, ..Report::of(Status::Failed) })
             }
-            Err(error) if error.rpc == Some(INVALID_PARAMS) => Ok(unknown(task.driver_data)),
+            Err(error) if error.rpc_code() == Some(INVALID_PARAMS) => Ok(unknown(task.driver_data)),
             Err(error) => Err(error.into()),
         }
     }

@@ -7,9 +7,9 @@
 
 use caribou_core::raw::{self, Members, text};
 use caribou_core::task::parse::Misread;
-use caribou_core::task::{Report, Status, TaskLimits};
+use caribou_core::task::{Report, RpcError, Status, TaskLimits};
 use caribou_ports::BoxFuture;
-use caribou_ports::mcp::TaskQuestion;
+use caribou_ports::mcp::{CallError, TaskQuestion};
 use caribou_ports::store::NewAnswer;
 use caribou_ports::task_driver::{
     DriverError, RemoteError, RemoteTask, SubmitTask, Submitted, TaskDriver, TaskHandle, Upstream,
@@ -39,7 +39,7 @@ impl ModernTasks {
 
     async fn read(&self, upstream: &dyn Upstream, task: TaskHandle<'_>) -> Result<Report, DriverError> {
         let got = match upstream.request("tasks/get", about(task.remote_id)?).await {
-            Err(error) if error.rpc == Some(INVALID_PARAMS) => return Ok(unknown(task.driver_data)),
+            Err(error) if error.rpc_code() == Some(INVALID_PARAMS) => return Ok(unknown(task.driver_data)),
             got => got.map_err(explained)?,
         };
         within(&got, &self.limits)?;
@@ -57,8 +57,15 @@ impl ModernTasks {
                 Ok(Report { result: Some(without_task(result)), ..state.report() })
             }
             Status::Failed => {
-                let error = given("error").map(|error| errors::rpc(error).to_string());
-                Ok(Report { error: error.or_else(|| state.message()), ..state.report() })
+                let error = given("error").map(errors::rpc);
+                let why = error.as_ref().map(ToString::to_string).or_else(|| state.message());
+                let rpc_error = match error {
+                    Some(CallError::Rpc { code, message, data }) => {
+                        Some(RpcError { code, message, data: data.map(|data| (*data).to_owned()) })
+                    }
+                    _ => None,
+                };
+                Ok(Report { error: why, rpc_error, ..state.report() })
             }
             _ => Ok(state.report()),
         }
@@ -93,7 +100,7 @@ fn questions(requests: Members<'_>, remote_id: &str) -> Vec<TaskQuestion> {
 
 /// A capability that the server cannot do without is the operator's to declare.
 fn explained(error: RemoteError) -> DriverError {
-    if error.rpc != Some(CAPABILITY_MISSING) {
+    if error.rpc_code() != Some(CAPABILITY_MISSING) {
         return error.into();
     }
     let message = format!("{}; declare what the server needs in its `client_capabilities`", error.message);

@@ -29,5 +29,6 @@ pub(crate) mod seal;
 pub(crate) mod search_tools;
 pub(crate) mod status;
 pub(crate) mod submit_task;
+pub(crate) mod told_tasks;
 pub(crate) mod watch_resources;
 pub(crate) mod watch_tasks;

@@ -12,11 +12,12 @@ use std::time::Duration;
 use caribou_core::credentials::CallerHeaders;
 use caribou_core::failure::Code;
 use caribou_core::ids::{RequestId, Scope, ServerName};
-use caribou_core::raw::{Members, text};
+use caribou_core::raw::{Members, elements, text};
 use caribou_core::tool::visible_name;
 use caribou_ports::mcp::{CallError, LISTEN, Progress, ProgressSink, RawRequest};
 use serde_json::json;
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use super::one_server::enabled;
@@ -34,6 +35,9 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_
 /// Watching that lasted this long did work: the next pause is a short one.
 const WORKED: Duration = Duration::from_secs(30);
 
+/// Hears which URIs a server tells of.
+type Granted = Arc<dyn Fn(&[String]) + Send + Sync>;
+
 /// What a client wants to watch.
 pub struct WatchResources {
     /// The server.
@@ -50,6 +54,8 @@ pub struct WatchResources {
     pub secrets: RequestSecrets,
     /// Names the request in logs.
     pub request_id: RequestId,
+    /// Told, each time that watching begins, which of the URIs the server tells of. Must not block.
+    pub granted: Granted,
     /// Told the URI of each resource that changed, or may have. Must not block.
     pub changed: Arc<dyn Fn(&str) + Send + Sync>,
 }
@@ -102,14 +108,16 @@ impl Runtime {
         let (handle, session) = (admitted.handle.clone(), admitted.session.clone());
         // It is no call in flight: the session may be handed over.
         drop(admitted);
+        let refused = Arc::new(Notify::new());
         let request = RawRequest {
             method: LISTEN.into(),
             params,
             headers: call_headers(server, &headers),
-            progress: Some(sink(wanted, was_open.clone())),
+            progress: Some(sink(wanted, was_open.clone(), refused.clone())),
         };
         let outcome = tokio::select! {
             outcome = session.request(request) => outcome,
+            () = refused.notified() => return Watched::Over(not_told(server.shown_name())),
             never = handle.stays_used() => match never {},
         };
         handle.asked(&outcome);
@@ -145,10 +153,28 @@ enum Watched {
     Lost(VerbError),
 }
 
-fn sink(wanted: &WatchResources, was_open: Arc<AtomicBool>) -> ProgressSink {
-    let (changed, uris) = (wanted.changed.clone(), wanted.uris.clone());
+fn not_told(server: &str) -> VerbError {
+    VerbError::new(Code::UpstreamError, format!("server `{server}` does not tell of changes of this resource"))
+}
+
+/// Those of `uris` that the server grants. What is no list of them says nothing, and is taken for all.
+fn granted(acknowledged: &RawValue, uris: &[String]) -> Vec<String> {
+    let filter = Members::of(acknowledged).and_then(|params| Members::of(params.get("notifications")?));
+    let Some(filter) = filter else { return uris.to_vec() };
+    let named = filter.get("resourceSubscriptions").and_then(elements).unwrap_or_default();
+    let named: Vec<_> = named.into_iter().filter_map(text).collect();
+    uris.iter().filter(|uri| named.iter().any(|named| named == *uri)).cloned().collect()
+}
+
+fn sink(wanted: &WatchResources, was_open: Arc<AtomicBool>, refused: Arc<Notify>) -> ProgressSink {
+    let (changed, uris, tell) = (wanted.changed.clone(), wanted.uris.clone(), wanted.granted.clone());
     Arc::new(move |report| match report {
-        Progress::Progress(_) => {
+        Progress::Progress(acknowledged) => {
+            let uris = granted(&acknowledged, &uris);
+            if uris.is_empty() {
+                return refused.notify_one();
+            }
+            tell(&uris);
             // What changed while nobody watched was told to nobody.
             if was_open.swap(true, Ordering::AcqRel) {
                 uris.iter().for_each(|uri| changed(uri));
@@ -160,4 +186,23 @@ fn sink(wanted: &WatchResources, was_open: Arc<AtomicBool>) -> ProgressSink {
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_leaves_out_it_does_not_grant() {
+        // mcp.md §5.
+        let uris = ["a://1".to_owned(), "a://2".to_owned()];
+        for (acknowledged, expected) in [
+            (r#"{"notifications":{"resourceSubscriptions":["a://2","a://3"]}}"#, &uris[1..]),
+            (r#"{"notifications":{"toolsListChanged":true}}"#, &[]),
+            ("{}", &uris[..]),
+        ] {
+            let acknowledged = RawValue::from_string(acknowledged.to_owned()).unwrap();
+            assert_eq!(granted(&acknowledged, &uris), expected, "{acknowledged}");
+        }
+    }
 }

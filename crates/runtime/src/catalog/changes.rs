@@ -8,7 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use caribou_ports::peers::{Change, Nudge};
+use caribou_core::ids::UserId;
+use caribou_ports::peers::{Change, Listed, Nudge};
 use tokio::sync::{Notify, broadcast};
 
 use crate::session::Homes;
@@ -39,14 +40,25 @@ impl Changes {
     pub(crate) fn tell(&self, change: &Change) {
         match change {
             // Told by the marks of whose list is to be asked for again.
-            Change::Tools(_) => {}
-            Change::Prompts(_) | Change::Resources(_) => drop(self.told.send(change.clone())),
+            Change::Tools(Listed { owner: None, .. }) => {}
+            Change::Tools(_) | Change::Prompts(_) | Change::Resources(_) | Change::Visited(..) => {
+                drop(self.told.send(change.clone()));
+            }
             Change::Client(session) => {
                 let clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(holder) = clients.get(session) {
                     holder.notify_one();
                 }
             }
+        }
+    }
+
+    /// Tells a user's clients, here and at the other replicas, that it has other servers of its own.
+    pub(crate) fn tell_owner(&self, owner: &UserId, homes: &Homes) {
+        let listed = || Listed { server: None, owner: Some(owner.clone()) };
+        for change in [Change::Tools(listed()), Change::Prompts(listed()), Change::Resources(listed())] {
+            self.tell(&change);
+            self.pass_on(change, homes);
         }
     }
 
@@ -113,9 +125,10 @@ mod tests {
             tokio::pin!(told);
             assert!(!told.as_mut().enable());
         }
-        changes.tell(&Change::Tools("s".into()));
-        changes.tell(&Change::Prompts("s".into()));
-        assert_eq!(lists.recv().await, Ok(Change::Prompts("s".into())));
+        let listed = Listed::of("s".into());
+        changes.tell(&Change::Tools(listed.clone()));
+        changes.tell(&Change::Prompts(listed.clone()));
+        assert_eq!(lists.recv().await, Ok(Change::Prompts(listed)));
         changes.let_go("a", &new);
         changes.let_go("b", &other);
         assert!(changes.clients.lock().unwrap().is_empty());

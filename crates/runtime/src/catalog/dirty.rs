@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use caribou_core::config::personal::is_runtime_name;
 use caribou_core::ids::ServerName;
 use tokio::sync::watch;
 
@@ -19,7 +20,7 @@ use crate::session::Handle;
 pub(crate) struct DirtyLists {
     any: AtomicBool,
     marks: Mutex<HashMap<ServerName, Weak<Handle>>>,
-    /// Counts the marks that were set.
+    /// Counts the marks that were set for servers of the deployment.
     marked: watch::Sender<u64>,
     /// What clients are told of besides.
     pub(crate) changes: Changes,
@@ -27,13 +28,14 @@ pub(crate) struct DirtyLists {
 
 impl DirtyLists {
     /// The session behind `handle` said that its server's list changed; it is the one to ask, since a list may differ
-    /// from process to process.
-    pub(crate) fn mark(&self, handle: &Arc<Handle>) {
+    /// from process to process. False when that says nothing.
+    pub(crate) fn mark(&self, handle: &Arc<Handle>) -> bool {
         // A child of the catalogue lives for one listing: what it says was said before or during that listing.
         if handle.key.scope.is_catalog() && handle.server.transport.owns_process() {
-            return;
+            return false;
         }
         self.set(handle.server.name.clone(), Arc::downgrade(handle));
+        true
     }
 
     /// Somebody asks for a fresh list, from a fresh session.
@@ -42,12 +44,16 @@ impl DirtyLists {
     }
 
     fn set(&self, server: ServerName, handle: Weak<Handle>) {
+        let is_personal = is_runtime_name(&server);
         self.marks.lock().unwrap_or_else(PoisonError::into_inner).insert(server, handle);
         self.any.store(true, Ordering::Release);
-        self.marked.send_modify(|count| *count = count.wrapping_add(1));
+        // What a user's own server has is told to that user.
+        if !is_personal {
+            self.marked.send_modify(|count| *count = count.wrapping_add(1));
+        }
     }
 
-    /// Tells of every mark from now on.
+    /// Tells of every mark of a server of the deployment from now on.
     pub(crate) fn marked(&self) -> watch::Receiver<u64> {
         self.marked.subscribe()
     }

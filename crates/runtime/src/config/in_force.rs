@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use caribou_core::config::{InterceptorEntry, Secret, ServerConfig, ServerEntry};
-use caribou_core::ids::ServerName;
+use caribou_core::ids::{ServerName, UserId};
 
 use crate::session::Home;
 
@@ -61,8 +61,10 @@ impl Servers {
 #[derive(Clone, Default)]
 pub(crate) struct InForce {
     servers: Arc<RwLock<Arc<Servers>>>,
-    /// The personal connections of all users that are held, by their runtime names.
-    personal: Arc<RwLock<HashMap<ServerName, Generation>>>,
+    /// The personal connections of all users that are held, by their runtime names, and whose they are.
+    personal: Arc<RwLock<HashMap<ServerName, (Generation, UserId)>>>,
+    /// Whose part this is; `None` = the deployment's.
+    user: Option<UserId>,
     given: Arc<AtomicU64>,
     renewals: Arc<AtomicU64>,
 }
@@ -93,7 +95,7 @@ impl InForce {
     /// Whether `generation` is the one `server` stands under now.
     pub(crate) fn holds(&self, server: &ServerName, generation: Generation) -> bool {
         let now = self.get().generations.get(server).copied();
-        now.or_else(|| self.personal().get(server).copied()) == Some(generation)
+        now.or_else(|| self.personal().get(server).map(|(generation, _)| *generation)) == Some(generation)
     }
 
     /// Whether `server` takes part.
@@ -101,9 +103,14 @@ impl InForce {
         self.get().generations.contains_key(server) || self.personal().contains_key(server)
     }
 
+    /// Whose own server this is, as far as it is held here; `None` = it is nobody's own.
+    pub(crate) fn owner_of(&self, server: &ServerName) -> Option<UserId> {
+        self.personal().get(server).map(|(_, owner)| owner.clone())
+    }
+
     /// The part of one user: servers of its own, under generations of the same count.
-    pub(crate) fn of_user(&self) -> Self {
-        Self { servers: Arc::default(), ..self.clone() }
+    pub(crate) fn of_user(&self, user: UserId) -> Self {
+        Self { servers: Arc::default(), user: Some(user), ..self.clone() }
     }
 
     /// Puts a user's own servers in force, in its part of this. Those it had and has no more are not from here on.
@@ -113,7 +120,10 @@ impl InForce {
             personal.remove(&before.entry.name);
         }
         let enabled = list.iter().filter(|configured| configured.binding().is_some());
-        personal.extend(enabled.map(|configured| (configured.entry.name.clone(), configured.generation)));
+        let of_user = |configured: &Configured| {
+            Some((configured.entry.name.clone(), (configured.generation, self.user.clone()?)))
+        };
+        personal.extend(enabled.filter_map(of_user));
         // Under the same lock, so that of two changes at once the later one removes what the earlier one put here.
         self.set(list, Vec::new());
     }
@@ -129,7 +139,7 @@ impl InForce {
         self.renewals.load(Ordering::Acquire)
     }
 
-    fn personal(&self) -> RwLockReadGuard<'_, HashMap<ServerName, Generation>> {
+    fn personal(&self) -> RwLockReadGuard<'_, HashMap<ServerName, (Generation, UserId)>> {
         self.personal.read().unwrap_or_else(PoisonError::into_inner)
     }
 }

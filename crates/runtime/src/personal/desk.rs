@@ -145,18 +145,19 @@ impl Users {
         Ok(connection)
     }
 
-    /// Puts in force what is stored now; `gone` is what is no more. The change is made whatever comes of it: the next
+    /// Puts in force what is stored now, and tells the user's clients; `gone` is what is no more. The change is made whatever comes of it: the next
     /// request of its user looks again.
     async fn changed(&self, user: &UserId, gone: Option<StoredConnection>) {
         match self.of(user).await {
             Ok(held) => {
-                held.look_again().await;
+                held.look_again();
                 if let Err(error) = held.look(&self.ground).await {
                     tracing::warn!("a change of personal connections is stored and not in force yet: {error}");
                 }
             }
             Err(error) => tracing::warn!("a change of personal connections is stored and not in force yet: {error}"),
         }
+        self.ground.actor.dirty.changes.tell_owner(user, &self.ground.actor.router.homes);
         if let Some(gone) = gone {
             self.ground.chains.forget(&ServerName::new(&*gone.runtime_name)).await;
         }

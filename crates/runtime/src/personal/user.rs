@@ -4,12 +4,14 @@
 //! keep their sessions and tool lists through an edit of another one. A definition that cannot be decrypted counts as
 //! wrong, with the reason, and the others serve (contract 7.7).
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use caribou_core::bounds::PERSONAL_LOOK;
 use caribou_core::config::{ServerEntry, personal};
 use caribou_core::ids::{ServerName, UserId};
+use caribou_ports::peers::{Change, Listed};
 use caribou_ports::store::{StoreError, StoredConnection};
 use caribou_ports::vault::NotOpened;
 use ractor::Actor;
@@ -30,6 +32,8 @@ pub(crate) struct User {
     pub(super) catalog: Catalog,
     looked: tokio::sync::Mutex<Looked>,
     asked_at: Mutex<Instant>,
+    /// Whether the next look is made however soon it comes.
+    is_stale: AtomicBool,
     merged: Mutex<Option<Merged>>,
 }
 
@@ -57,12 +61,14 @@ impl User {
             configuration: None,
             ..ground.catalog.clone()
         };
+        announce(&catalog.published, ground, id.clone());
         Self {
+            in_force: ground.actor.in_force.of_user(id.clone()),
             id,
-            in_force: ground.actor.in_force.of_user(),
             catalog,
             looked: tokio::sync::Mutex::default(),
             asked_at: Mutex::new(Instant::now()),
+            is_stale: AtomicBool::new(false),
             merged: Mutex::default(),
         }
     }
@@ -87,7 +93,8 @@ impl User {
         let renewal = self.in_force.renewals();
         let is_whole =
             looked.renewal == renewal && (self.in_force.get().list.is_empty() || self.catalog.role.is_filled());
-        if is_whole && looked.at.is_some_and(|at| at.elapsed() < PERSONAL_LOOK) {
+        let is_stale = self.is_stale.swap(false, Ordering::AcqRel);
+        if is_whole && !is_stale && looked.at.is_some_and(|at| at.elapsed() < PERSONAL_LOOK) {
             return Ok(());
         }
         let seen = self.see(ground, &looked, is_whole).await;
@@ -126,8 +133,8 @@ impl User {
     }
 
     /// The next request looks again, however soon it comes.
-    pub(super) async fn look_again(&self) {
-        self.looked.lock().await.at = None;
+    pub(super) fn look_again(&self) {
+        self.is_stale.store(true, Ordering::Release);
     }
 
     async fn put_in_force(&self, ground: &Ground, stored: Vec<StoredConnection>, is_kept: bool) {
@@ -182,6 +189,17 @@ impl User {
         *merged = Some(Merged { deployment: deployment.clone(), own, whole: whole.clone() });
         whole
     }
+}
+
+/// Tells the clients of a user of the tools that its own servers turn out to have.
+fn announce(published: &Published, ground: &Ground, user: UserId) {
+    let (mut changes, dirty) = (published.changes(), ground.actor.dirty.clone());
+    tokio::spawn(async move {
+        // As long as the user is held.
+        while changes.changed().await.is_ok() {
+            dirty.changes.tell(&Change::Tools(Listed { server: None, owner: Some(user.clone()) }));
+        }
+    });
 }
 
 /// What a stored connection means, or why it is left out.

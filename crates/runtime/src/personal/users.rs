@@ -70,6 +70,14 @@ impl Users {
         Ok(user)
     }
 
+    /// Something of this user's was changed elsewhere: its next request looks again, however soon it comes.
+    pub(crate) fn look_again(&self, id: &UserId) {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(user) = held.peek(id) {
+            user.look_again();
+        }
+    }
+
     fn find(&self, id: &UserId) -> Result<Arc<User>, VerbError> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(user) = held.get(id) {

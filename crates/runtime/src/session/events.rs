@@ -1,7 +1,7 @@
 //! What becomes of the things that sessions tell on their own. Runs in the sessions' tasks, hence never waits.
 //!
-//! Owns which of them concern the tool list, that changes of other lists are told to clients, and that oddities are
-//! counted each time but logged once for each server and kind. What is remembered for that is bounded (invariant B1):
+//! Owns which of them concern the tool list, that changes of lists are told to the clients that they concern, and visits
+//! that have ended to those of the session's scope, and that oddities are counted each time but logged once for each server and kind. What is remembered for that is bounded (invariant B1):
 //! beyond the bound a line may come again.
 
 use std::collections::HashSet;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use caribou_core::bounds::MAX_REMEMBERED_SERVERS;
 use caribou_core::ids::ServerName;
 use caribou_ports::mcp::{EventSink, Oddity, SessionEvent};
-use caribou_ports::peers::Change;
+use caribou_ports::peers::{Change, Listed};
 
 use super::handle::Handle;
 use super::registry::Registry;
@@ -23,8 +23,13 @@ impl Registry {
         let (dirty, oddities, in_force) = (self.dirty.clone(), self.oddities.clone(), self.in_force.clone());
         Arc::new(move |event| {
             let Some(handle) = handle.upgrade() else { return };
-            match event {
-                SessionEvent::Oddity(oddity) => return oddities.note(&handle.server.name, oddity),
+            match &event {
+                SessionEvent::Oddity(oddity) => return oddities.note(&handle.server.name, *oddity),
+                SessionEvent::Visited(visit) => {
+                    let change = Change::Visited(handle.key.scope.clone(), visit.to_string());
+                    dirty.changes.tell(&change);
+                    return dirty.changes.pass_on(change, &homes);
+                }
                 SessionEvent::Reopened if handle.is_held() => {
                     homes.follow(&handle);
                 }
@@ -38,13 +43,12 @@ impl Registry {
                 return;
             }
             let name = handle.server.name.clone();
+            let listed = Listed { owner: in_force.owner_of(&name), server: Some(name) };
             let change = match event {
-                SessionEvent::PromptsChanged => Change::Prompts(name),
-                SessionEvent::ResourcesChanged => Change::Resources(name),
-                _ => {
-                    dirty.mark(&handle);
-                    Change::Tools(name)
-                }
+                SessionEvent::PromptsChanged => Change::Prompts(listed),
+                SessionEvent::ResourcesChanged => Change::Resources(listed),
+                _ if dirty.mark(&handle) => Change::Tools(listed),
+                _ => return,
             };
             dirty.changes.tell(&change);
             // The catalogue of each replica has sessions of its own; of any other, only this replica hears.

@@ -14,7 +14,7 @@ use caribou_core::credentials::CallerHeaders;
 use caribou_core::failure::Code;
 use caribou_core::ids::{BootId, Epoch, RequestId, Scope};
 use caribou_core::task::limits::COMPENSATION;
-use caribou_core::task::{LOST, Pin, TaskId};
+use caribou_core::task::{LOST, Pin, RpcError, TaskId};
 use caribou_core::tool::visible_name;
 use caribou_ports::BoxFuture;
 use caribou_ports::interceptor::InterceptedCall;
@@ -26,7 +26,7 @@ use super::road::{About, TaskRoad};
 use crate::call::{MOVE_PAUSE, MOVES, call_failed, call_headers, header_meta};
 use crate::caller::RequestSecrets;
 use crate::config::Binding;
-use crate::error::VerbError;
+use crate::error::{UpstreamError, VerbError};
 use crate::interception::{Chain, Flow, Passage};
 use crate::personal::User;
 use crate::session::{Admitted, Handle, Router};
@@ -290,7 +290,11 @@ impl SessionUpstream {
 }
 
 fn remote(error: VerbError) -> RemoteError {
-    let rpc = error.upstream.map(|upstream| upstream.code);
+    let rpc = error.upstream.map(|UpstreamError { code, message, data }| RpcError {
+        code,
+        message,
+        data: data.map(|data| (*data).to_owned()),
+    });
     RemoteError { rpc, ..RemoteError::new(error.code, error.detail) }
 }
 

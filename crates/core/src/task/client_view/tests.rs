@@ -8,6 +8,7 @@ fn short(view: &ClientView) -> Option<String> {
     view.outcome.as_ref().map(|outcome| match outcome {
         Outcome::Result(result) => result.get().to_owned(),
         Outcome::Error { code, message } => format!("{code}: {message}"),
+        Outcome::Rpc(error) => error.text(),
     })
 }
 
@@ -19,6 +20,11 @@ fn with(status: Status, result: Option<&str>, error: Option<&str>) -> Snapshot {
     Snapshot { result: result.map(str::to_owned), error: error.map(str::to_owned), ..Snapshot::bare(status) }
 }
 
+fn with_rpc(error: &str) -> Snapshot {
+    Snapshot { rpc_error: Some(error.to_owned()), ..with(Status::Failed, None, Some("why")) }
+}
+
+const RPC: &str = r#"{"code":-5,"message":"no","data":{"z":1.0}}"#;
 const GOOD: &str = r#"{"z":1.0,"content":[]}"#;
 const BAD: &str = r#"{"content":[],"isError":true}"#;
 
@@ -34,6 +40,7 @@ fn each_status_of_a_task_of_the_protocol_has_its_word_and_outcome_in_both_eras()
         (with(Status::Completed, Some(GOOD), None), Completed, Completed, Some(GOOD)),
         (with(Status::Completed, Some(BAD), None), Completed, Failed, Some(BAD)),
         (with(Status::Failed, None, Some("why")), Failed, Failed, Some("upstream_error: why")),
+        (with_rpc(RPC), Failed, Failed, Some(RPC)),
         (with(Status::Cancelled, None, None), Cancelled, Cancelled, None),
         (with(Status::Unknown, None, Some("lost")), Failed, Failed, Some("outcome_unknown: lost")),
     ] {

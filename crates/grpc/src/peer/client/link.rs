@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caribou_core::ids::{Scope, ServerName};
-use caribou_ports::peers::{Change, ClientWord, Nudge, PeerAddress, PeerError};
+use caribou_ports::peers::{ClientWord, Nudge, PeerAddress, PeerError};
 use caribou_proto::peer::v1;
-use caribou_proto::peer::v1::nudge_request::About;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -97,17 +96,8 @@ impl Link {
             return;
         };
         let link = self.clone();
-        let (about, subject) = match about {
-            Nudge::Generations => (About::Generations, String::new()),
-            Nudge::Work => (About::Work, String::new()),
-            Nudge::Chains => (About::Chains, String::new()),
-            Nudge::Told(Change::Tools(server)) => (About::Tools, server.to_string()),
-            Nudge::Told(Change::Prompts(server)) => (About::Prompts, server.to_string()),
-            Nudge::Told(Change::Resources(server)) => (About::Resources, server.to_string()),
-            Nudge::Told(Change::Client(session)) => (About::Client, session),
-        };
         runtime.spawn(async move {
-            let request = v1::NudgeRequest { to_boot: link.peer.boot.to_string(), about: about.into(), subject };
+            let request = v1::NudgeRequest { to_boot: link.peer.boot.to_string(), ..convert::nudge(about) };
             let told = async {
                 let mut client = link.control().await?.client();
                 client.nudge(request).await.map_err(|status| status::peer_error(&status))

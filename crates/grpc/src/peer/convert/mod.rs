@@ -6,6 +6,7 @@
 mod answers;
 mod failures;
 mod malformed;
+mod nudges;
 mod requests;
 mod sessions;
 mod words;
@@ -13,6 +14,7 @@ mod words;
 pub(super) use answers::{answer, done, progress, report};
 pub(super) use failures::{call_error, failed, unknown_call};
 use malformed::Malformed;
+pub(super) use nudges::{nudge, nudged};
 pub(super) use requests::{exchange, request};
 pub(super) use sessions::{facts, facts_message, open_request, wanted};
 pub(super) use words::{client_word, hear_request};

@@ -8,9 +8,8 @@ use caribou_core::failure::Code;
 use caribou_core::ids::{BootId, Scope, ServerName, ThreadId, UserId};
 use caribou_core::session::NotTaken;
 use caribou_ports::mcp::CallError;
-use caribou_ports::peers::{Change, Nudge, PeerError};
+use caribou_ports::peers::PeerError;
 use caribou_proto::peer::v1;
-use caribou_proto::peer::v1::nudge_request::About;
 use caribou_proto::peer::v1::session_service_server::SessionService;
 use caribou_proto::peer::v1::up;
 use caribou_runtime::ExchangeRefused;
@@ -132,18 +131,10 @@ impl SessionService for Sessions {
     async fn nudge(&self, request: Request<v1::NudgeRequest>) -> Result<Response<v1::NudgeResponse>, Status> {
         let request = request.into_inner();
         self.is_meant(&request.to_boot)?;
-        let (about, server) = (request.about(), || ServerName::new(request.subject.as_str()));
-        self.owner.nudged(match about {
-            About::Generations => Nudge::Generations,
-            About::Work => Nudge::Work,
-            About::Chains => Nudge::Chains,
-            About::Tools => Nudge::Told(Change::Tools(server())),
-            About::Prompts => Nudge::Told(Change::Prompts(server())),
-            About::Resources => Nudge::Told(Change::Resources(server())),
-            About::Client => Nudge::Told(Change::Client(request.subject)),
-            // A newer replica says something that we have no word for: it is only a hint.
-            About::Unspecified => return Ok(Response::new(v1::NudgeResponse {})),
-        });
+        // It is only a hint: one that we have no word for is passed over.
+        if let Some(nudge) = convert::nudged(request) {
+            self.owner.nudged(nudge);
+        }
         Ok(Response::new(v1::NudgeResponse {}))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use caribou_core::config::{ServerConfig, TaskToolset};
 use caribou_core::failure::Code;
-use caribou_core::task::TaskId;
+use caribou_core::task::{RpcError, TaskId};
 use caribou_ports::BoxFuture;
 use caribou_ports::mcp::TaskQuestion;
 use caribou_ports::task_driver::{RemoteError, TaskHandle, Upstream};
@@ -60,7 +60,8 @@ impl Script {
         Box::pin(std::future::ready(match says {
             Says::Result(json) => Ok(RawValue::from_string(json).expect("valid JSON")),
             Says::Rpc(code, message) => {
-                Err(RemoteError { rpc: Some(code), ..RemoteError::new(Code::UpstreamError, message) })
+                let rpc = Some(RpcError { code, message: message.to_owned(), data: None });
+                Err(RemoteError { rpc, ..RemoteError::new(Code::UpstreamError, message) })
             }
             Says::Lost => Err(RemoteError::new(Code::OutcomeUnknown, "the stream broke off")),
         }))

@@ -146,6 +146,7 @@ impl Tasks for Memory {
         for task in &mut found {
             let shown = &mut task.snapshot;
             (shown.result, shown.preview, shown.artifact, shown.input_required) = (None, None, None, None);
+            shown.rpc_error = None;
         }
         done(found)
     }

@@ -39,7 +39,7 @@ macro_rules! look {
 }
 
 const ONE: Statement = look!(
-    ["t.result, t.preview, t.is_truncated, t.artifact_uri, t.artifact_mime, t.error, t.input_required"]
+    ["t.result, t.preview, t.is_truncated, t.artifact_uri, t.artifact_mime, t.error, t.input_required, t.rpc_error"]
     "t.task_id = $1"
 );
 
@@ -48,7 +48,7 @@ macro_rules! page {
     ($own:literal) => {
         look!(
             ["CAST(NULL AS text), CAST(NULL AS text), t.is_truncated, CAST(NULL AS text), CAST(NULL AS text), t.error,
-              CAST(NULL AS text)"]
+              CAST(NULL AS text), CAST(NULL AS text)"]
             $own "(t.created_at, t.task_id) < (" (FROM_US 1) ", $2)
              AND t.server = COALESCE($4, t.server) AND (t.ended_at IS NULL) = COALESCE($5, t.ended_at IS NULL)
              AND t.thread_id = COALESCE($6, t.thread_id) AND t.user_id = COALESCE($7, t.user_id)

@@ -95,6 +95,7 @@ row! {
         artifact_mime: Option<String>,
         error: Option<String>,
         input_required: Option<String>,
+        rpc_error: Option<String>,
     }
 }
 
@@ -149,6 +150,8 @@ impl ClaimedRow {
                 is_truncated: self.is_truncated,
                 artifact: artifact(self.artifact_uri, self.artifact_mime),
                 error: self.error,
+                // One that is worked on has not ended.
+                rpc_error: None,
                 input_required: self.input_required,
             },
             told: told.map_err(|_| strange("fingerprint"))?,
@@ -177,6 +180,7 @@ impl TaskRow {
                 is_truncated: self.is_truncated,
                 artifact: artifact(self.artifact_uri, self.artifact_mime),
                 error: self.error,
+                rpc_error: self.rpc_error,
                 input_required: self.input_required,
             },
             version: self.ver,

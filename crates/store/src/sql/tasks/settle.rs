@@ -15,8 +15,8 @@ use crate::sql::statement::{Statement, statement};
 pub(super) const WRITE_STATE: Statement = statement!(
     "UPDATE mcp_task
      SET status = $2, result = $3, preview = $4, is_truncated = $5, artifact_uri = $6, artifact_mime = $7, error = $8,
-         input_required = $9, fingerprint = COALESCE($10, fingerprint), ver = ver + $11, last_poll_error = NULL,
-         last_cancel_error = NULL, updated_at = " NOW ",
+         input_required = $9, fingerprint = COALESCE($10, fingerprint), ver = ver + $11, rpc_error = $12,
+         last_poll_error = NULL, last_cancel_error = NULL, updated_at = " NOW ",
          ended_at = CASE WHEN $2 >= 10 THEN " NOW " ELSE NULL END
      WHERE task_id = $1 AND ended_at IS NULL
      RETURNING ver"
@@ -114,7 +114,7 @@ macro_rules! write_change {
         let write = sqlx::query_scalar($word(WRITE_STATE)).bind($task).bind($state.status).bind(&snapshot.result);
         let write = write.bind(&snapshot.preview).bind(snapshot.is_truncated).bind(&$state.artifact.0);
         let write = write.bind(&$state.artifact.1).bind(&snapshot.error).bind(&snapshot.input_required);
-        let write = write.bind(&$state.fingerprint).bind($state.events);
+        let write = write.bind(&$state.fingerprint).bind($state.events).bind(&snapshot.rpc_error);
         let version: Option<i64> = write.fetch_optional(&mut *$writing).await?;
         if let (Some(version), Some(event)) = (version, &change.event) {
             crate::sql::tasks::settle::tell!($writing, $word, $task, version, event, change.sinks);
