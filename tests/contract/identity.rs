@@ -205,23 +205,24 @@ async fn a_replica_that_tells_nobody_apart_listens_on_loopback_only() {
 /// PKCS8 of an Ed25519 key but for its 32 bytes (RFC 8410, section 7).
 const ED25519: &[u8] = b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
 
-struct Issuer {
+/// An issuer of tokens with a key of its own.
+pub(crate) struct Issuer {
     key: EncodingKey,
     kid: &'static str,
 }
 
 impl Issuer {
-    fn new(kid: &'static str, seed: u8) -> Self {
+    pub(crate) fn new(kid: &'static str, seed: u8) -> Self {
         Self { key: EncodingKey::from_ed_der(&[ED25519, &[seed; 32]].concat()), kid }
     }
 
-    fn key_set(&self) -> String {
+    pub(crate) fn key_set(&self) -> String {
         let mut key = serde_json::to_value(Jwk::from_encoding_key(&self.key, Algorithm::EdDSA).unwrap()).unwrap();
         key["kid"] = self.kid.into();
         json!({ "keys": [key] }).to_string()
     }
 
-    fn token(&self, claims: &Value) -> String {
+    pub(crate) fn token(&self, claims: &Value) -> String {
         let header = Header { kid: Some(self.kid.to_owned()), ..Header::new(Algorithm::EdDSA) };
         encode(&header, claims, &self.key).unwrap()
     }

@@ -47,6 +47,23 @@ async fn a_session_is_found_as_it_was_stored_until_it_is_ended(
 
 #[rstest]
 #[tokio::test]
+async fn what_is_agreed_on_after_the_beginning_is_noted(
+    #[values(Kind::Memory, Kind::Sqlite, Kind::Postgres)] kind: Kind,
+) {
+    // mcp.md §3.4: the stream comes before `initialize`.
+    let store = Opened::new(kind).await;
+    let begun = ClientSession { version: String::new(), capabilities: "{}".to_owned(), ..session("a", "ann") };
+    assert!(store.begin_client_session(begun, 9).await.unwrap());
+    let agree = async |id: &str| {
+        let agreed = session(id, "ann");
+        store.agree_with_client(agreed.id, agreed.version, agreed.capabilities).await.unwrap()
+    };
+    assert!(agree("a").await && !agree("b").await);
+    assert_eq!(store.use_client_session("a".to_owned(), LONG).await.unwrap(), Some(session("a", "ann")));
+}
+
+#[rstest]
+#[tokio::test]
 async fn a_session_keeps_what_it_is_subscribed_to_each_once_and_within_a_bound(
     #[values(Kind::Memory, Kind::Sqlite, Kind::Postgres)] kind: Kind,
 ) {

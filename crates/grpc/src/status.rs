@@ -1,8 +1,9 @@
 //! What a caller reads when something failed: a gRPC status, and in its trailing metadata the word to branch on.
 //!
 //! Owns the mapping from [`Code`] to gRPC codes. `caribou-code` is the same word as `code` over REST, `retry-after`
-//! whole seconds, `caribou-upstream-bin` the JSON-RPC error of the MCP server as JSON. All of it must fit into the
-//! 8 KiB of headers that common clients take, so what is too long is cut or left out. Holds no secret.
+//! whole seconds, `caribou-upstream-bin` the JSON-RPC error of the MCP server as JSON, `caribou-required-scopes` what the
+//! caller's token must hold. All of it must fit into the 8 KiB of headers that common clients take, so what is too long is
+//! cut or left out. Holds no secret.
 
 use std::time::Duration;
 
@@ -27,6 +28,9 @@ const UPSTREAM: &str = "caribou-upstream-bin";
 /// What `busy` advises when the verb names no time: room is made by calls that end, usually within a second.
 const BUSY_RETRY: Duration = Duration::from_secs(1);
 
+/// The OAuth scopes that the caller's token must hold, parted by blanks.
+const REQUIRED_SCOPES: &str = "caribou-required-scopes";
+
 /// The longest message, in bytes: each may be written as three on the wire.
 const LONGEST_MESSAGE: usize = 1_536;
 
@@ -41,6 +45,10 @@ pub(crate) fn of(error: VerbError) -> Status {
     if let Some(wait) = retry_after {
         let seconds = (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1);
         metadata.insert(RETRY_AFTER, seconds.into());
+    }
+    let scopes = error.required_scopes.as_ref().map(|scopes| scopes.join(" "));
+    if let Some(scopes) = scopes.and_then(|scopes| scopes.parse().ok()) {
+        metadata.insert(REQUIRED_SCOPES, scopes);
     }
     if let Some(upstream) = error.upstream.as_ref().and_then(written) {
         metadata.insert_bin(UPSTREAM, MetadataValue::from_bytes(&upstream));
@@ -149,6 +157,15 @@ mod tests {
         let status = of(VerbError { retry_after: wait, ..VerbError::new(Code::Unavailable, "down") });
         assert_eq!(metadatum(&status, RETRY_AFTER).as_deref(), Some("2"));
         assert_eq!(metadatum(&of(VerbError::new(Code::Timeout, "late")), RETRY_AFTER), None);
+    }
+
+    #[test]
+    fn whoever_lacks_a_scope_reads_all_that_it_must_hold() {
+        let scopes = ["a:read", "b"].map(str::to_owned);
+        let status = of(VerbError { required_scopes: Some(scopes.into()), ..VerbError::new(Code::Denied, "why") });
+        assert_eq!(status.code(), Grpc::PermissionDenied);
+        assert_eq!(metadatum(&status, REQUIRED_SCOPES).as_deref(), Some("a:read b"));
+        assert_eq!(metadatum(&of(VerbError::new(Code::Denied, "why")), REQUIRED_SCOPES), None);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::message::response;
 use crate::work::Work;
 
 /// What became of a request; `None` = its client cancelled it and waits for nothing.
-type Outcome = Option<Result<String, Fault>>;
+pub(crate) type Outcome = Option<Result<String, Fault>>;
 
 /// A request under way.
 struct Running {
@@ -82,7 +82,7 @@ pub(crate) async fn answer(work: Work, takes_events: bool) -> Response {
 }
 
 /// A request that meets a panic takes nothing else along.
-fn settled(done: Result<Outcome, JoinError>, request_id: &caribou_core::ids::RequestId) -> Outcome {
+pub(crate) fn settled(done: Result<Outcome, JoinError>, request_id: &caribou_core::ids::RequestId) -> Outcome {
     done.unwrap_or_else(|_| {
         tracing::error!(%request_id, "a request met a panic");
         Some(Err(Fault::bug()))

@@ -3,6 +3,7 @@
 //! Owns the mapping from the runtime's [`Code`] to both (mcp.md §3.1, §11). Failures of our own have codes outside the
 //! range that the protocol reserves, so that none looks like a peer's; `data.code` holds the word to branch on.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderValue, StatusCode, header};
@@ -38,11 +39,21 @@ pub(crate) struct Fault {
     pub(crate) message: String,
     pub(crate) data: Option<Box<RawValue>>,
     pub(crate) retry_after: Option<Duration>,
+    /// What the token of the client must hold, if it lacks some of it.
+    pub(crate) required_scopes: Option<Arc<[String]>>,
 }
 
 impl Fault {
     fn new(status: StatusCode, code: i64, message: impl Into<String>) -> Self {
-        Self { status, is_envelopes: false, code, message: message.into(), data: None, retry_after: None }
+        Self {
+            status,
+            is_envelopes: false,
+            code,
+            message: message.into(),
+            data: None,
+            retry_after: None,
+            required_scopes: None,
+        }
     }
 
     /// A failure of the envelope: told by status in both eras.
@@ -152,8 +163,18 @@ impl Fault {
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         }
+        // Where tokens come from is added by whoever serves this (RFC 9728 §5.1).
+        let challenge = self.required_scopes.as_ref().map(|scopes| insufficient_scope(scopes));
+        if let Some(challenge) = challenge.and_then(|challenge| HeaderValue::try_from(challenge).ok()) {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
         response
     }
+}
+
+/// The challenge to a client whose token lacks some of these (RFC 6750 §3.1).
+fn insufficient_scope(scopes: &[String]) -> String {
+    format!("Bearer error=\"insufficient_scope\", scope=\"{}\"", scopes.join(" "))
 }
 
 /// The code of a failure of our own: outside what JSON-RPC and the protocol reserve.
@@ -170,11 +191,18 @@ impl From<VerbError> for Fault {
         let (status, code) = match error.code {
             Code::Invalid | Code::NotFound => (StatusCode::BAD_REQUEST, INVALID_PARAMS),
             Code::Busy => (StatusCode::SERVICE_UNAVAILABLE, own_code(error.code)),
+            // A client can do something about it, by the status and the challenge that comes with it (mcp.md 10.1).
+            Code::Denied if error.required_scopes.is_some() => (StatusCode::FORBIDDEN, own_code(error.code)),
             // The status would tell of our own hop, and the failure is behind it.
             other => (StatusCode::OK, own_code(other)),
         };
-        let fault = Self::new(status, code, error.detail).with(&json!({ "code": error.code.as_str() }));
-        Self { retry_after: error.retry_after, is_envelopes: error.code == Code::Busy, ..fault }
+        let mut data = json!({ "code": error.code.as_str() });
+        if let Some(scopes) = &error.required_scopes {
+            data["required_scopes"] = json!(**scopes);
+        }
+        let is_envelopes = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::FORBIDDEN);
+        let fault = Self::new(status, code, error.detail).with(&data);
+        Self { retry_after: error.retry_after, is_envelopes, required_scopes: error.required_scopes, ..fault }
     }
 }
 
@@ -207,6 +235,22 @@ mod tests {
         let id = RawValue::from_string("\"a\"".to_owned()).unwrap();
         let expected = r#"{"jsonrpc":"2.0","id":"a","error":{"code":-5,"message":"no \"x\"","data":{"b":1.0,"a":2}}}"#;
         assert_eq!(fault.answer(Some(&id)), expected);
+    }
+
+    #[test]
+    fn a_client_without_the_scopes_is_told_all_of_them_by_status_and_challenge() {
+        // RFC 6750 §3.1; mcp.md §17, S22.
+        let scopes = ["a:read", "b"].map(str::to_owned);
+        let error = VerbError { required_scopes: Some(scopes.into()), ..VerbError::new(Code::Denied, "d") };
+        let fault = Fault::from(error);
+        assert!(fault.is_envelopes, "told by status in both eras");
+        assert!(fault.answer(None).ends_with(r#""data":{"code":"denied","required_scopes":["a:read","b"]}}}"#));
+        let response = fault.respond(fault.status, None);
+        let challenge = response.headers()[header::WWW_AUTHENTICATE].to_str().unwrap();
+        assert_eq!(challenge, r#"Bearer error="insufficient_scope", scope="a:read b""#);
+        assert_eq!(response.status(), StatusCode::FORBIDDEN);
+        let other = Fault::from(VerbError::new(Code::Denied, "d"));
+        assert!(!other.respond(other.status, None).headers().contains_key(header::WWW_AUTHENTICATE));
     }
 
     #[test]

@@ -8,7 +8,9 @@ use caribou_core::era::{Era, LATEST_LEGACY_VERSION, LEGACY_VERSIONS};
 use caribou_core::raw::{Members, text};
 use caribou_mcp::{PROTOCOL_VERSION, SESSION_ID};
 use caribou_ports::peers::ClientSays;
+use caribou_ports::store::ClientSession;
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use crate::answer;
 use crate::dress::our_info;
@@ -40,8 +42,24 @@ pub(crate) async fn post(
         }
         return Ok(StatusCode::ACCEPTED.into_response());
     };
-    let mut meta = Meta::of(message.params).for_method()?;
-    if takes_events(headers) {
+    let takes_events = takes_events(headers);
+    let work = work(endpoint, asked, (headers, takes_events), session, (method, id, message.params))?;
+    Ok(answer::answer(work, takes_events).await)
+}
+
+/// A request of this session, ready to be done.
+///
+/// # Errors
+/// What it says of itself means nothing.
+pub(crate) fn work(
+    endpoint: Arc<Endpoint>,
+    asked: Asked,
+    (headers, takes_events): (&HeaderMap, bool),
+    session: ClientSession,
+    (method, id, params): (&str, &RawValue, Option<&RawValue>),
+) -> Result<Work, Fault> {
+    let mut meta = Meta::of(params).for_method()?;
+    if takes_events {
         // Only what is asked on a stream that is read can be answered.
         meta.passed.extend(capabilities(&session.capabilities));
     }
@@ -55,8 +73,7 @@ pub(crate) async fn post(
         takes_tasks: has_tasks(&session.version),
         asked,
     };
-    let work = Work::new(endpoint, client, headers, (method, id, message.params), meta);
-    Ok(answer::answer(work, takes_events(headers)).await)
+    Ok(Work::new(endpoint, client, headers, (method, id, params), meta))
 }
 
 /// Opens the standing stream of a session.
@@ -67,7 +84,7 @@ pub(crate) async fn listen(endpoint: &Arc<Endpoint>, asked: &Asked, headers: &He
     }
     let session = endpoint.session(headers, &asked.caller, &asked.place).await?;
     let scope = asked.scope(headers, None, Some(&session.id))?;
-    standing::open(endpoint, asked, scope, session).await
+    standing::open(endpoint, asked, scope, session, None).await
 }
 
 /// Ends a session, on every replica.
@@ -87,7 +104,23 @@ pub(crate) async fn end(endpoint: &Arc<Endpoint>, asked: &Asked, headers: &Heade
 
 async fn initialize(endpoint: &Arc<Endpoint>, asked: &Asked, message: &Message<'_>) -> Result<Response, Fault> {
     let Some(id) = message.id else { return Err(Fault::invalid_request("`initialize` is a request")) };
-    let params = message.params.and_then(Members::of);
+    let (agreed, result) = agree(endpoint, asked, message.params).await?;
+    let session = endpoint.begin_session(&asked.caller, &asked.place, agreed).await?;
+    let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let session = HeaderValue::from_str(&session).map_err(|_| Fault::bug())?;
+    Ok(([kind, (SESSION_ID, session)], response(id, &result)).into_response())
+}
+
+/// What is agreed on with a client that says this of itself, and the result that it reads.
+///
+/// # Errors
+/// It names no revision; or there is no such place.
+pub(crate) async fn agree<'p>(
+    endpoint: &Endpoint,
+    asked: &Asked,
+    params: Option<&'p RawValue>,
+) -> Result<(Agreed<'p>, String), Fault> {
+    let params = params.and_then(Members::of);
     let named = params.as_ref().and_then(|params| text(params.get("protocolVersion")?));
     let Some(named) = named else {
         return Err(Fault::invalid_params("`params.protocolVersion` must be a string"));
@@ -100,12 +133,8 @@ async fn initialize(endpoint: &Arc<Endpoint>, asked: &Asked, message: &Message<'
     }
     let theirs = params.as_ref().and_then(|params| params.get("capabilities"));
     let theirs = theirs.map(|theirs| theirs.get()).filter(|theirs| theirs.starts_with('{')).unwrap_or("{}");
-    let agreed = Agreed { version, capabilities: theirs };
-    let session = endpoint.begin_session(&asked.caller, &asked.place, agreed).await?;
     let result = json!({ "protocolVersion": version, "capabilities": capabilities, "serverInfo": our_info() });
-    let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    let session = HeaderValue::from_str(&session).map_err(|_| Fault::bug())?;
-    Ok(([kind, (SESSION_ID, session)], response(id, &result.to_string())).into_response())
+    Ok((Agreed { version, capabilities: theirs }, result.to_string()))
 }
 
 /// Whether a revision of this era has tasks: the last one (mcp.md §9.1).
@@ -125,7 +154,7 @@ fn demand_version(headers: &HeaderMap) -> Result<(), Fault> {
 }
 
 /// What a message says that is no request and matters here.
-fn said(message: &Message<'_>) -> Option<ClientSays> {
+pub(crate) fn said(message: &Message<'_>) -> Option<ClientSays> {
     match (message.method.as_deref(), message.id) {
         (Some("notifications/cancelled"), None) => {
             let params = message.params.and_then(Members::of)?;

@@ -2,7 +2,8 @@
 //!
 //! Owns what an MCP client reads and writes: JSON-RPC, sessions of the legacy era, the per-request metadata and headers
 //! of the modern one, event streams. `/mcp` shows the tools of all servers by their visible names, `/mcp/{server}` one
-//! server by its own names. The era is chosen for each request by what it carries (mcp.md 14.2).
+//! server by its own names. The era is chosen for each request by what it carries (mcp.md 14.2). Where it is switched on,
+//! `/sse` and `/sse/{server}` serve clients of HTTP+SSE the same way (mcp.md §3.4).
 //!
 //! Decides nothing about upstream sessions, servers or tools. The two sides are independent hops: versions,
 //! capabilities, session ids, progress tokens and request ids are never passed on. Arguments and results are (invariant
@@ -15,6 +16,7 @@ mod dress;
 mod era;
 mod fault;
 mod fresh;
+mod http_sse;
 mod in_flight;
 mod legacy;
 mod message;

@@ -28,6 +28,11 @@ pub struct EndpointOptions {
     pub max_streams: usize,
     /// Cancelled when the replica stops: standing streams end, so that nobody waits for them.
     pub stopping: CancellationToken,
+    /// Whether clients of HTTP+SSE (2024-11-05) are served too.
+    pub http_sse: bool,
+    /// What stands before the paths of this endpoint where clients see them: the path of a proxy without a slash at its
+    /// end; usually empty.
+    pub base_path: String,
     /// What clients are told of where tokens come from; `None` = callers have no tokens of an issuer.
     pub protected: Option<Protected>,
 }
@@ -44,6 +49,8 @@ impl EndpointOptions {
             keep_alive: Duration::from_secs(15),
             max_streams: bounds::MAX_CALLS,
             stopping: CancellationToken::new(),
+            http_sse: false,
+            base_path: String::new(),
             protected: None,
         }
     }

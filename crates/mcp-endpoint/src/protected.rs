@@ -9,8 +9,10 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router, routing};
+use caribou_core::ids::ServerName;
 use serde_json::json;
 
+use crate::place::Place;
 use crate::router::Endpoint;
 
 /// Where clients look for it; a resource's own path follows.
@@ -25,6 +27,8 @@ pub struct Protected {
     pub public_url: Option<String>,
     /// The scheme when no address is set.
     pub scheme: &'static str,
+    /// Whether clients of HTTP+SSE are served.
+    pub http_sse: bool,
 }
 
 impl Protected {
@@ -41,7 +45,8 @@ impl Protected {
 
 /// What follows the challenge to a client that was refused at `path`; `None` = the path is none of this endpoint.
 pub fn challenge(protected: &Protected, headers: &HeaderMap, path: &str) -> Option<String> {
-    let is_ours = path == "/mcp" || path.starts_with("/mcp/");
+    let is_below = |door: &str| path.strip_prefix(door).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let is_ours = is_below("/mcp") || (protected.http_sse && is_below("/sse"));
     let is_plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\');
     if !is_ours || !is_plain {
         return None;
@@ -49,31 +54,35 @@ pub fn challenge(protected: &Protected, headers: &HeaderMap, path: &str) -> Opti
     Some(format!("resource_metadata=\"{}{WELL_KNOWN}{path}\"", protected.base(headers)?))
 }
 
-/// The routes of the metadata.
-pub(crate) fn routes() -> Router<Arc<Endpoint>> {
+/// The metadata of the whole deployment, for clients that look nowhere else.
+pub(crate) fn root() -> Router<Arc<Endpoint>> {
+    Router::new().route(WELL_KNOWN, routing::get(|state, headers| of(state, headers, "/mcp", Place::All)))
+}
+
+/// The routes of the metadata of what is served at `door` and below it.
+pub(crate) fn routes(door: &'static str) -> Router<Arc<Endpoint>> {
+    let of_all = move |state, headers| of(state, headers, door, Place::All);
+    let of_one =
+        move |state, Path(server): Path<String>, headers| of(state, headers, door, Place::One(ServerName::new(server)));
     Router::new()
-        .route(WELL_KNOWN, routing::get(of_all))
-        .route(&format!("{WELL_KNOWN}/mcp"), routing::get(of_all))
-        .route(&format!("{WELL_KNOWN}/mcp/{{server}}"), routing::get(of_one))
+        .route(&format!("{WELL_KNOWN}{door}"), routing::get(of_all))
+        .route(&format!("{WELL_KNOWN}{door}/{{server}}"), routing::get(of_one))
 }
 
-async fn of_all(State(endpoint): State<Arc<Endpoint>>, headers: HeaderMap) -> Response {
-    metadata(&endpoint, &headers, "/mcp")
-}
-
-async fn of_one(State(endpoint): State<Arc<Endpoint>>, Path(server): Path<String>, headers: HeaderMap) -> Response {
-    metadata(&endpoint, &headers, &format!("/mcp/{server}"))
-}
-
-fn metadata(endpoint: &Endpoint, headers: &HeaderMap, path: &str) -> Response {
+async fn of(State(endpoint): State<Arc<Endpoint>>, headers: HeaderMap, door: &str, place: Place) -> Response {
     let Some(protected) = &endpoint.options.protected else { return StatusCode::NOT_FOUND.into_response() };
-    let Some(base) = protected.base(headers) else { return StatusCode::BAD_REQUEST.into_response() };
-    let metadata = json!({
+    let Some(base) = protected.base(&headers) else { return StatusCode::BAD_REQUEST.into_response() };
+    let path = place.server().map_or_else(|| door.to_owned(), |server| format!("{door}/{server}"));
+    let mut metadata = json!({
         "resource": format!("{base}{path}"),
         "authorization_servers": [protected.issuer],
         "bearer_methods_supported": ["header"],
         "resource_name": "Caribou",
     });
+    let scopes = endpoint.runtime.required_scopes(place.server()).await;
+    if !scopes.is_empty() {
+        metadata["scopes_supported"] = json!(scopes);
+    }
     Json(metadata).into_response()
 }
 
@@ -88,7 +97,12 @@ mod tests {
         // mcp.md §17, S22.
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, HeaderValue::from_static("caribou.example:8750"));
-        let of_host = Protected { issuer: "https://issuer.example".to_owned(), public_url: None, scheme: "https" };
+        let of_host = Protected {
+            issuer: "https://issuer.example".to_owned(),
+            public_url: None,
+            scheme: "https",
+            http_sse: false,
+        };
         let told = challenge(&of_host, &headers, "/mcp/time").unwrap();
         let expected = "https://caribou.example:8750/.well-known/oauth-protected-resource/mcp/time";
         assert_eq!(told, format!("resource_metadata=\"{expected}\""));
@@ -96,6 +110,9 @@ mod tests {
         assert!(challenge(&set, &headers, "/mcp").unwrap().contains("\"https://c.example/.well-known"));
         assert_eq!(challenge(&of_host, &headers, "/api/mcp/tools"), None);
         assert_eq!(challenge(&of_host, &headers, "/mcp/\""), None);
+        assert_eq!((challenge(&of_host, &headers, "/sse"), challenge(&of_host, &headers, "/mcpx")), (None, None));
+        let old = Protected { http_sse: true, ..of_host.clone() };
+        assert!(challenge(&old, &headers, "/sse/time").unwrap().ends_with("oauth-protected-resource/sse/time\""));
         headers.insert(header::HOST, HeaderValue::from_static("a\"b"));
         assert_eq!(challenge(&of_host, &headers, "/mcp"), None);
     }

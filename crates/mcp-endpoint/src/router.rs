@@ -17,6 +17,7 @@ use crate::body;
 use crate::era;
 use crate::fault::Fault;
 use crate::fresh::Fresh;
+use crate::http_sse::{self, Outboxes};
 use crate::in_flight::InFlight;
 use crate::legacy;
 use crate::message::Message;
@@ -35,6 +36,8 @@ pub(crate) struct Endpoint {
     pub(crate) answers: Answers,
     /// What sessions were just subscribed to.
     pub(crate) fresh: Fresh,
+    /// What waits for clients of HTTP+SSE whose streams are here.
+    pub(crate) outboxes: Outboxes,
     /// The standing stream of each session that has one here.
     pub(crate) streams: Mutex<HashMap<String, CancellationToken>>,
     /// Places for standing streams.
@@ -59,15 +62,19 @@ pub fn router(runtime: Runtime, options: EndpointOptions) -> Router {
         in_flight: InFlight::default(),
         answers: Answers::default(),
         fresh: Fresh::default(),
+        outboxes: Outboxes::default(),
         streams: Mutex::default(),
         stream_places,
     });
     open_ears(&endpoint);
-    Router::new()
+    let mut routes = Router::new()
         .route("/mcp", routing::any(of_all))
         .route("/mcp/{server}", routing::any(of_one))
-        .merge(protected::routes())
-        .with_state(endpoint)
+        .merge(protected::routes("/mcp"));
+    if endpoint.options.http_sse {
+        routes = routes.merge(http_sse::routes()).merge(protected::routes("/sse"));
+    }
+    routes.merge(protected::root()).with_state(endpoint)
 }
 
 async fn of_all(

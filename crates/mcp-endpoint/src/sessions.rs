@@ -26,6 +26,16 @@ pub(crate) struct Agreed<'a> {
     pub(crate) capabilities: &'a str,
 }
 
+impl Agreed<'_> {
+    /// What is agreed on with a client before it said anything.
+    pub(crate) const NOTHING: Self = Self { version: "", capabilities: "{}" };
+
+    /// The capabilities, as far as they are remembered.
+    pub(crate) fn kept_capabilities(&self) -> &str {
+        if self.capabilities.len() <= MAX_CAPABILITIES_BYTES { self.capabilities } else { "{}" }
+    }
+}
+
 impl Endpoint {
     /// Opens a session; its name.
     pub(crate) async fn begin_session(
@@ -34,14 +44,13 @@ impl Endpoint {
         place: &Place,
         agreed: Agreed<'_>,
     ) -> Result<String, Fault> {
-        let is_small = agreed.capabilities.len() <= MAX_CAPABILITIES_BYTES;
         let session = ClientSession {
             // Unguessable; and fit to name a thread.
             id: Uuid::new_v4().simple().to_string(),
             principal: caller.principal.id.clone(),
             server: place.server().map(|server| server.as_str().to_owned()),
             version: agreed.version.to_owned(),
-            capabilities: if is_small { agreed.capabilities } else { "{}" }.to_owned(),
+            capabilities: agreed.kept_capabilities().to_owned(),
             log_level: None,
             subscriptions: Vec::new(),
         };
@@ -64,7 +73,11 @@ impl Endpoint {
             let why = "the header `Mcp-Session-Id` is missing: initialize first";
             return Err(Fault::of_envelope(StatusCode::BAD_REQUEST, INVALID_REQUEST, why));
         };
-        let id = named.to_str().map_err(|_| Fault::no_session())?;
+        self.session_named(named.to_str().map_err(|_| Fault::no_session())?, caller, place).await
+    }
+
+    /// The session of this name, if it is the caller's and of this place.
+    pub(crate) async fn session_named(&self, id: &str, caller: &Caller, place: &Place) -> Result<ClientSession, Fault> {
         let session = self.find_session(id).await?.ok_or_else(Fault::no_session)?;
         let is_of_place = session.server.as_deref() == place.server().map(|server| server.as_str());
         if session.principal != caller.principal.id || !is_of_place {

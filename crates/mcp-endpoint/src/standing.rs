@@ -26,6 +26,7 @@ use crate::answer::{COMMENT, event, event_stream};
 use crate::dress::dressed;
 use crate::fault::Fault;
 use crate::legacy::has_tasks;
+use crate::http_sse::{self, Unread};
 use crate::message::{notification, response};
 use crate::methods::offers;
 use crate::router::{Asked, Endpoint, takes_events};
@@ -63,6 +64,10 @@ struct Stream {
     session: Option<String>,
     /// Whether its revision has tasks and visits: then it hears of those of its thread.
     is_latest: bool,
+    /// Whatever else its client is told, if the session is this stream (mcp.md §3.4).
+    unread: Option<Unread>,
+    /// Whether its client hears of changes: not before it was told anything else.
+    is_begun: bool,
     ended: CancellationToken,
     is_over: bool,
     _place: OwnedSemaphorePermit,
@@ -77,6 +82,7 @@ impl Stream {
             return None;
         }
         // One silence, however often something wakes this that the client does not hear of.
+        let session = self.unread.as_ref().and(self.session.clone());
         let mut silence = std::pin::pin!(tokio::time::sleep(self.endpoint.options.keep_alive));
         let text = loop {
             if let Some(told) = self.behind.pop() {
@@ -84,7 +90,8 @@ impl Stream {
             }
             tokio::select! {
                 () = self.ended.cancelled() => break self.over(),
-                () = self.endpoint.options.stopping.cancelled() => break self.over(),
+                () = stopped(&self.endpoint, session.as_deref()) => break self.last_words(),
+                message = next_of(&mut self.unread) => break self.heard(message),
                 changed = self.changes.next() => self.take(changed).await,
                 uri = self.watching.next() => {
                     break self.told("notifications/resources/updated", &format!("\"uri\":{}", Value::from(uri)));
@@ -100,6 +107,9 @@ impl Stream {
 
     /// Notes what is to be told.
     async fn take(&mut self, changed: Changed) {
+        if !self.is_begun {
+            return;
+        }
         let is_any = changed == Changed::AnyList;
         for (kind, is_wanted, method) in [
             (Changed::Tools, self.wanted.tools, "notifications/tools/list_changed"),
@@ -141,6 +151,20 @@ impl Stream {
         self.told(method, task.strip_prefix('{').and_then(|task| task.strip_suffix('}')).unwrap_or_default())
     }
 
+    /// What was put into the outbox; `None` = something found no room there.
+    fn heard(&mut self, message: Option<String>) -> String {
+        self.is_begun = true;
+        message.map_or_else(|| self.over(), |message| event(&message))
+    }
+
+    /// What is still unread, then the end.
+    fn last_words(&mut self) -> String {
+        match self.unread.as_mut().and_then(Unread::take) {
+            Some(message) => event(&message),
+            None => self.over(),
+        }
+    }
+
     fn over(&mut self) -> String {
         self.is_over = true;
         self.last.take().unwrap_or_default()
@@ -164,6 +188,22 @@ impl Stream {
     }
 }
 
+/// Resolves when the replica stops and runs nothing more for this session, whose client is told on this very stream.
+async fn stopped(endpoint: &Endpoint, session: Option<&str>) {
+    endpoint.options.stopping.cancelled().await;
+    if let Some(session) = session {
+        endpoint.in_flight.none_left(session).await;
+    }
+}
+
+/// The next message; never, where there are none.
+async fn next_of(unread: &mut Option<Unread>) -> Option<String> {
+    match unread {
+        Some(unread) => unread.next().await,
+        None => std::future::pending().await,
+    }
+}
+
 impl Drop for Stream {
     fn drop(&mut self) {
         let Some(session) = &self.session else { return };
@@ -172,15 +212,20 @@ impl Drop for Stream {
         if !self.ended.is_cancelled() {
             streams.remove(session);
         }
+        drop(streams);
+        if self.unread.is_some() {
+            http_sse::forget(&self.endpoint, session.clone());
+        }
     }
 }
 
-/// Opens the stream of a legacy session.
+/// Opens the stream of a legacy session. `told_first` = the session is this stream, which begins with that event.
 pub(crate) async fn open(
     endpoint: &Arc<Endpoint>,
     asked: &Asked,
     scope: Scope,
     session: ClientSession,
+    told_first: Option<String>,
 ) -> Result<Response, Fault> {
     let place = place(endpoint)?;
     // Heard from before the session is looked at, so that nothing falls between.
@@ -203,10 +248,11 @@ pub(crate) async fn open(
     if let Some(before) = before {
         before.cancel();
     }
+    let unread = told_first.as_ref().map(|_| endpoint.outboxes.open(&session.id));
     let stream = Stream {
         endpoint: endpoint.clone(),
         // The client sees that the stream is open.
-        first: Some(COMMENT.to_owned()),
+        first: told_first.or(Some(COMMENT.to_owned())),
         changes,
         wanted: Wanted { tools: true, prompts: true, resources: true },
         behind: Vec::new(),
@@ -216,6 +262,8 @@ pub(crate) async fn open(
         last: None,
         session: Some(session.id),
         is_latest,
+        is_begun: unread.is_none(),
+        unread,
         ended,
         is_over: false,
         _place: place,
@@ -276,6 +324,8 @@ pub(crate) async fn subscribe(
         last: Some(event(&response(id, &result))),
         session: None,
         is_latest: false,
+        unread: None,
+        is_begun: true,
         ended: CancellationToken::new(),
         is_over: false,
         _place: place,

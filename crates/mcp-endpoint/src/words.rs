@@ -1,5 +1,7 @@
 //! What legacy clients say beside requests: answers to our questions, and cancels (mcp.md §8, 14.3).
 //!
+//! And what is told to clients of HTTP+SSE whose stream is here by a replica that they spoke to.
+//!
 //! What this replica does not wait for may be meant for another one: an answer names the one that asked, a cancel is
 //! passed to all. The session was found to be the client's before anything is heard of it here (invariant P1).
 
@@ -31,6 +33,7 @@ impl Endpoint {
                 self.runtime.tell_replicas(&word).await;
                 return;
             }
+            ClientSays::Told(_) => None,
         };
         // What nobody asked is passed over.
         if let Some(asker) = asker.filter(|asker| asker != self.runtime.boot().as_str()) {
@@ -44,6 +47,7 @@ impl Endpoint {
             ClientSays::Result(id, result) => self.answers.deliver(&session, &id, Answer::Result(result)),
             ClientSays::Error(id, error) => self.answers.deliver(&session, &id, Answer::Refused(error)),
             ClientSays::Cancels(id) => self.in_flight.cancel(&session, &id),
+            ClientSays::Told(message) => self.outboxes.put(&session, message),
         }
     }
 }

@@ -32,7 +32,7 @@ pub trait Peers: Send + Sync + 'static {
         server: Option<ServerName>,
     ) -> BoxFuture<'static, Result<u64, PeerError>>;
 
-    /// Passes on what a client of the legacy era said here, and that replica may wait for. Whether it did.
+    /// Passes on a word between a client of the legacy era and that replica, which may wait for it. Whether it did.
     fn tell(&self, peer: PeerAddress, word: ClientWord) -> BoxFuture<'static, Result<bool, PeerError>>;
 
     /// Tells a replica that something it may wait for has changed in the store. A hint: nothing depends on it.
@@ -51,17 +51,17 @@ pub struct PeerAddress {
     pub address: String,
 }
 
-/// What a client of the legacy era says in its session, beside requests. That the session is the client's was judged by
-/// the replica that heard it (invariant P1).
+/// A word in the session of a client of the legacy era, on its way through another replica than the one it came to. That
+/// the session is the client's was judged there (invariant P1).
 #[derive(Clone, Debug)]
 pub struct ClientWord {
     /// The session.
     pub session: String,
-    /// What it says.
+    /// What is said.
     pub says: ClientSays,
 }
 
-/// What it says. Ids are JSON text.
+/// What the client says beside requests, or is told. Ids are JSON text.
 #[derive(Clone, Debug)]
 pub enum ClientSays {
     /// It answers a question that it was asked.
@@ -70,6 +70,8 @@ pub enum ClientSays {
     Error(String, Box<RawValue>),
     /// It cancels its request of this id.
     Cancels(String),
+    /// It is told this message, on the stream that the other replica holds for it (mcp.md §3.4).
+    Told(String),
 }
 
 /// What changed.

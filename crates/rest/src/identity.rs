@@ -12,7 +12,7 @@ use caribou_core::failure::Code;
 use caribou_runtime::{Caller, Door, NotAdmitted, Runtime, Unauthenticated};
 
 use crate::console::is_file;
-use crate::problem::Problem;
+use crate::problem::{Challenge, Problem};
 
 /// Routes that ask for nobody: orchestrators and scrapers have no credential, and a client reads the document to learn
 /// how to send one. None of them tells anything of users, arguments or secrets; `/metrics` names servers and tools.
@@ -20,12 +20,6 @@ pub(crate) const OPEN: [&str; 4] = ["/healthz", "/readyz", "/metrics", "/openapi
 
 /// Where a client learns who makes the tokens it has none of yet (RFC 9728 §3.1); the path of what it asked for follows.
 const OF_TOKENS: &str = "/.well-known/oauth-protected-resource";
-
-/// The challenge to whoever sent nothing (RFC 6750 §3).
-const SEND_ONE: &str = "Bearer";
-
-/// The challenge to whoever sent something that is nobody's.
-const SEND_ANOTHER: &str = "Bearer error=\"invalid_token\"";
 
 /// The caller of a request to `path` with these headers; `None` = the route asks for nobody.
 pub(crate) async fn identify(runtime: &Runtime, path: &str, headers: &HeaderMap) -> Result<Option<Caller>, Problem> {
@@ -43,7 +37,7 @@ pub(crate) async fn identify(runtime: &Runtime, path: &str, headers: &HeaderMap)
 fn bearer(headers: &HeaderMap) -> Result<Option<Secret>, Problem> {
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     let Some(line) = lines.next() else { return Ok(None) };
-    let malformed = || challenged(SEND_ANOTHER, "`Authorization` must be one header of the form `Bearer ...`");
+    let malformed = || challenged(Challenge::Other, "`Authorization` must be one header of the form `Bearer ...`");
     let text = line.to_str().ok().filter(|text| text.len() <= MAX_BEARER_BYTES).ok_or_else(malformed)?;
     let (scheme, credential) = text.split_once(' ').ok_or_else(malformed)?;
     let credential = credential.trim_matches(' ');
@@ -55,8 +49,12 @@ fn bearer(headers: &HeaderMap) -> Result<Option<Secret>, Problem> {
 
 fn problem(refused: NotAdmitted) -> Problem {
     match refused {
-        NotAdmitted::Unauthenticated(why @ Unauthenticated::Missing) => challenged(SEND_ONE, why.to_string()),
-        NotAdmitted::Unauthenticated(why @ Unauthenticated::Refused(_)) => challenged(SEND_ANOTHER, why.to_string()),
+        NotAdmitted::Unauthenticated(why @ Unauthenticated::Missing) => {
+            challenged(Challenge::Credential, why.to_string())
+        }
+        NotAdmitted::Unauthenticated(why @ Unauthenticated::Refused(_)) => {
+            challenged(Challenge::Other, why.to_string())
+        }
         NotAdmitted::Unauthenticated(why @ Unauthenticated::Unavailable(_)) => {
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, why.to_string())
         }
@@ -66,7 +64,7 @@ fn problem(refused: NotAdmitted) -> Problem {
     }
 }
 
-fn challenged(challenge: &'static str, detail: impl Into<String>) -> Problem {
+fn challenged(challenge: Challenge, detail: impl Into<String>) -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, Code::Denied, detail).challenge(challenge)
 }
 

@@ -3,6 +3,7 @@
 //! Owns the mapping from [`Code`] to HTTP status. A problem does not know its request: it travels to `envelope`
 //! inside the response and is written there, with the request id. Holds no secret, and nothing of a request body.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -26,9 +27,32 @@ pub(crate) struct Problem {
     code: Code,
     detail: String,
     retry_after: Option<Duration>,
-    /// What `WWW-Authenticate` says.
-    challenge: Option<&'static str>,
+    challenge: Option<Challenge>,
     upstream: Option<UpstreamError>,
+}
+
+/// What `WWW-Authenticate` asks the caller for (RFC 6750 §3).
+#[derive(Clone, Debug)]
+pub(crate) enum Challenge {
+    /// A credential: it sent none.
+    Credential,
+    /// Another credential: the one it sent is nobody's.
+    Other,
+    /// One that holds all these scopes.
+    Scopes(Arc<[String]>),
+}
+
+impl Challenge {
+    fn header(&self) -> Option<HeaderValue> {
+        match self {
+            Self::Credential => Some(HeaderValue::from_static("Bearer")),
+            Self::Other => Some(HeaderValue::from_static("Bearer error=\"invalid_token\"")),
+            Self::Scopes(scopes) => {
+                let scopes = scopes.join(" ");
+                HeaderValue::try_from(format!("Bearer error=\"insufficient_scope\", scope=\"{scopes}\"")).ok()
+            }
+        }
+    }
 }
 
 impl Problem {
@@ -43,7 +67,7 @@ impl Problem {
     }
 
     /// With what the caller is asked to send (RFC 9110 §11.6.1).
-    pub(crate) fn challenge(self, challenge: &'static str) -> Self {
+    pub(crate) fn challenge(self, challenge: Challenge) -> Self {
         Self { challenge: Some(challenge), ..self }
     }
 
@@ -64,7 +88,11 @@ impl Problem {
             message: &error.message,
             data: error.data.as_deref(),
         });
-        ProblemBody { detail: &self.detail, code: self.code, request_id: id, upstream }
+        let required_scopes = match &self.challenge {
+            Some(Challenge::Scopes(scopes)) => Some(&**scopes),
+            _ => None,
+        };
+        ProblemBody { detail: &self.detail, code: self.code, request_id: id, required_scopes, upstream }
     }
 
     /// Writes the body into the response that carried this problem, keeping its headers (such as `Allow`).
@@ -80,8 +108,9 @@ impl Problem {
 impl From<VerbError> for Problem {
     fn from(error: VerbError) -> Self {
         let retry_after = error.retry_after.or((error.code == Code::Busy).then_some(BUSY_RETRY));
-        let VerbError { code, detail, upstream, .. } = error;
-        Self { status: status(code), code, detail, retry_after, challenge: None, upstream }
+        let VerbError { code, detail, upstream, required_scopes, .. } = error;
+        let challenge = required_scopes.map(Challenge::Scopes);
+        Self { status: status(code), code, detail, retry_after, challenge, upstream }
     }
 }
 
@@ -92,8 +121,8 @@ impl IntoResponse for Problem {
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         }
-        if let Some(challenge) = self.challenge {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        if let Some(challenge) = self.challenge.as_ref().and_then(Challenge::header) {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
         }
         response.extensions_mut().insert(self);
         response
@@ -132,6 +161,10 @@ pub(crate) struct ProblemBody<'p> {
     /// Names this request in logs and traces.
     #[schema(value_type = String)]
     request_id: &'p RequestId,
+    /// The OAuth scopes that the caller's token must hold, all of them, when it was refused for want of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    required_scopes: Option<&'p [String]>,
     /// The JSON-RPC error of the MCP server, when it answered with one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

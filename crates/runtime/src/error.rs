@@ -19,6 +19,8 @@ pub struct VerbError {
     pub retry_after: Option<Duration>,
     /// The JSON-RPC error of the upstream server, if it answered with one.
     pub upstream: Option<UpstreamError>,
+    /// The OAuth scopes that the caller's token must hold, all of them, if it was refused for want of one.
+    pub required_scopes: Option<Arc<[String]>>,
 }
 
 /// A JSON-RPC error of an upstream server, as it came.
@@ -35,7 +37,7 @@ pub struct UpstreamError {
 impl VerbError {
     /// An error with nothing beside code and detail.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), retry_after: None, upstream: None }
+        Self { code, detail: detail.into(), retry_after: None, upstream: None, required_scopes: None }
     }
 
     /// A fault of ours, told by the log.
@@ -46,6 +48,10 @@ impl VerbError {
 
 impl From<Refusal> for VerbError {
     fn from(refusal: Refusal) -> Self {
-        Self::new(Code::Denied, refusal.to_string())
+        let error = Self::new(Code::Denied, refusal.to_string());
+        match refusal {
+            Refusal::Scopes(required) => Self { required_scopes: Some(required), ..error },
+            _ => error,
+        }
     }
 }

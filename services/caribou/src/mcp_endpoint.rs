@@ -10,7 +10,7 @@ use caribou_runtime::Runtime;
 use caribou_store::{Memory, SqlStore};
 use tokio_util::sync::CancellationToken;
 
-use crate::settings::{AuthMode, Settings};
+use crate::settings::{AuthMode, McpEndpoint, Settings};
 
 /// The routes of the endpoint; none when it is switched off. `stopping` = the replica ends.
 pub(crate) fn routes(
@@ -32,6 +32,8 @@ pub(crate) fn routes(
         session_idle: set.session_idle(),
         max_body_bytes: settings.rest.max_body_bytes,
         protected: protected(settings),
+        http_sse: set.http_sse,
+        base_path: set.base_path(),
         stopping,
         ..EndpointOptions::new(sessions)
     };
@@ -47,5 +49,6 @@ pub(crate) fn challenge_more(settings: &Settings) -> Option<ChallengeMore> {
 fn protected(settings: &Settings) -> Option<Protected> {
     let issuer = settings.auth.jwt.issuer.clone().filter(|_| settings.auth.mode == AuthMode::Jwt)?;
     let scheme = if settings.tls.cert_file.is_some() { "https" } else { "http" };
-    Some(Protected { issuer, public_url: settings.mcp_endpoint.public_url.clone(), scheme })
+    let McpEndpoint { public_url, http_sse, .. } = settings.mcp_endpoint.clone();
+    Some(Protected { issuer, public_url, scheme, http_sse })
 }

@@ -158,12 +158,19 @@ impl Stream {
 
     /// The next message; `None` at the end.
     pub(super) async fn next(&mut self) -> Option<Value> {
+        let (_, data) = self.event().await?;
+        Some(serde_json::from_str(&data).unwrap())
+    }
+
+    /// The name and the data of the next event that has any; `None` at the end.
+    pub(super) async fn event(&mut self) -> Option<(String, String)> {
         loop {
             if let Some(end) = self.read.find("\n\n") {
                 let event: String = self.read.drain(..end + 2).collect();
+                let name = event.lines().find_map(|line| line.strip_prefix("event: ")).unwrap_or_default();
                 let data: Vec<_> = event.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
                 if !data.is_empty() {
-                    return Some(serde_json::from_str(&data.join("\n")).unwrap());
+                    return Some((name.to_owned(), data.join("\n")));
                 }
             } else if !self.more().await {
                 return None;

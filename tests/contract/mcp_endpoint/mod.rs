@@ -2,6 +2,7 @@
 
 mod cancels;
 mod client;
+mod http_sse;
 mod identity;
 mod legacy;
 mod merged;
@@ -9,6 +10,7 @@ mod modern;
 mod parked;
 mod personal;
 mod replicas;
+mod scopes;
 mod subscriptions;
 mod task_notices;
 mod tasks;

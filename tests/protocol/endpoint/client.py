@@ -1,11 +1,14 @@
-# The official Python SDK as a client: address or, as JSON, the process to start; era (`legacy` or `auto`), prefix of the
-# tools' names. Tells what it saw as one JSON object.
+# The official Python SDK as a client: address or, as JSON, the process to start; era (`legacy` or `auto`; `sse` = the
+# former over HTTP+SSE), prefix of the tools' names. Tells what it saw as one JSON object.
 import asyncio, json, sys
 from mcp import Client, StdioServerParameters
+from mcp.client.sse import sse_client
 
 server, mode, prefix = sys.argv[1:]
 if server.startswith("{"):
     server = StdioServerParameters(**json.loads(server))
+if mode == "sse":
+    server, mode = sse_client(server), "legacy"
 
 
 async def main():

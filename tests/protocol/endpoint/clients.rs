@@ -63,6 +63,17 @@ async fn the_python_sdk_lists_and_calls_in_both_eras() {
 }
 
 #[tokio::test]
+async fn the_python_sdk_does_the_same_over_http_sse() {
+    // mcp.md §3.4.
+    let setup = Setup::new().settings("mcp_endpoint: {http_sse: true}\n");
+    let caribou = setup.server("everything", third_party::everything()).start().await;
+    assert!(!caribou.tool_names().await.is_empty(), "{}", caribou.log());
+    for (path, prefix) in [("/sse", "everything_"), ("/sse/everything", "")] {
+        check(&told(&caribou, python(&caribou, path, "sse", prefix)).await, "2025-11-25", prefix);
+    }
+}
+
+#[tokio::test]
 async fn the_python_sdk_does_the_same_with_a_process_that_it_starts() {
     let caribou = with_everything().await;
     let program = binary("caribou-under-test");

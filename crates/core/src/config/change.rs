@@ -43,6 +43,7 @@ fn parts(server: &ServerConfig) -> (impl PartialEq, impl PartialEq) {
         description,
         routing,
         tools,
+        required_scopes,
         tool_name_prefix,
         tool_call_timeout,
         tool_call_idle_timeout,
@@ -66,7 +67,7 @@ fn parts(server: &ServerConfig) -> (impl PartialEq, impl PartialEq) {
         (allowed_redirect_origins, message_url, max_tool_result_bytes),
     );
     let rest = (
-        (description, routing, tools, tool_name_prefix, task_toolsets, extra),
+        (description, routing, tools, required_scopes, tool_name_prefix, task_toolsets, extra),
         (tool_call_timeout, tool_call_idle_timeout, session_init_timeout),
     );
     (connection, rest)
@@ -117,6 +118,7 @@ mod tests {
             (r#""description": "d""#, Touch::Relist),
             (r#""routing": {"mode": "prefer"}"#, Touch::Relist),
             (r#""tools": {"t": {}}"#, Touch::Relist),
+            (r#""required_scopes": ["a"]"#, Touch::Relist),
         ] {
             assert_eq!(touched(CHILD, &format!("{CHILD}, {edit}")), touch, "{edit}");
         }

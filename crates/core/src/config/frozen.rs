@@ -1,7 +1,7 @@
 //! What running tasks need of their server's configuration, frozen at the start (contract 6.12).
 //!
-//! Owns which edits leave a task server as it is: those of what only people and models read. Everything else counts,
-//! secrets included. The fingerprint that is stored with each task holds no secret and is made of none (invariant O3):
+//! Owns which edits leave a task server as it is: those of what only people and models read, and of who may call it.
+//! Everything else counts, secrets included. The fingerprint that is stored with each task holds no secret and is made of none (invariant O3):
 //! a replica with another secret may follow the same tasks.
 
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ pub fn is_same_for_tasks(before: &ServerConfig, after: &ServerConfig) -> bool {
         description: before.description.clone(),
         routing: before.routing.clone(),
         tools: before.tools.clone(),
+        required_scopes: before.required_scopes.clone(),
         tool_name_prefix: before.tool_name_prefix,
         masker: before.masker.clone(),
         ..after.clone()
@@ -87,7 +88,7 @@ mod tests {
         [{"name": "n", "submit_tool": "s", "status_tool": "t", "cancel_tool": "c"}]"#;
 
     #[test]
-    fn only_what_people_and_models_read_may_change_under_running_tasks() {
+    fn only_what_people_and_models_read_and_who_may_call_change_under_running_tasks() {
         // Contract 6.12, snapshot.
         let before = good(SERVER);
         for (more, same) in [
@@ -95,6 +96,7 @@ mod tests {
             (r#""routing": {"mode": "prefer", "priority": 3}"#, true),
             (r#""tools": {"x": {"routing": {"mode": "prefer"}}}"#, true),
             (r#""tool_name_prefix": false"#, true),
+            (r#""required_scopes": ["a"]"#, true),
             (r#""tool_call_timeout": 9"#, false),
             (r#""enabled": false"#, false),
             (r#""user_auth": {"users": {"u": "v"}}"#, false),

@@ -46,6 +46,7 @@ mod problem;
 mod profile;
 mod remote;
 mod report;
+mod required_scopes;
 mod routing;
 mod server;
 mod server_entry;

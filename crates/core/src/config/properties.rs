@@ -11,7 +11,7 @@ use super::samples::read;
 use super::{check, json_text};
 
 /// Keys that mean something somewhere, so that random documents reach the readers.
-const KEYS: [&str; 43] = [
+const KEYS: [&str; 44] = [
     "mcpServers",
     "mcpInterceptors",
     "skills",
@@ -47,6 +47,7 @@ const KEYS: [&str; 43] = [
     "priority",
     "keywords",
     "tools",
+    "required_scopes",
     "task_toolsets",
     "name",
     "submit_tool",

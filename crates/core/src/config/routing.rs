@@ -4,7 +4,7 @@
 //! warning, anything else that is wrong costs the server.
 
 use super::fields::{Field, Fields};
-use super::{Routing, RoutingMode, ToolOverride};
+use super::{Routing, RoutingMode, ToolOverride, required_scopes};
 
 const KEYS: [&str; 3] = ["mode", "priority", "keywords"];
 const MODES: [(&str, RoutingMode); 2] = [("off", RoutingMode::Off), ("prefer", RoutingMode::Prefer)];
@@ -22,8 +22,9 @@ pub(super) fn tools(server: &Fields<'_>) -> Vec<(String, ToolOverride)> {
 }
 
 fn tool(tool: &Fields<'_>) -> ToolOverride {
-    tool.note_extras(&["routing"]);
-    tool.get_set("routing").map(|field| routing(&field)).unwrap_or_default()
+    tool.note_extras(&["routing", "required_scopes"]);
+    let hints = tool.get_set("routing").map(|field| routing(&field)).unwrap_or_default();
+    ToolOverride { required_scopes: required_scopes::read(tool), ..hints }
 }
 
 fn routing(field: &Field<'_>) -> ToolOverride {
@@ -35,6 +36,7 @@ fn routing(field: &Field<'_>) -> ToolOverride {
         keywords: fields
             .get("keywords")
             .map(|_| fields.texts("keywords").into_iter().map(|keyword| keyword.value.clone()).collect()),
+        required_scopes: None,
     }
 }
 

@@ -54,6 +54,8 @@ pub struct ServerConfig {
     pub routing: Routing,
     /// Overrides by raw tool name, in document order.
     pub tools: Vec<(String, ToolOverride)>,
+    /// Ours: the OAuth scopes that a caller's token must hold; empty = none.
+    pub required_scopes: Arc<[String]>,
     /// Whether visible names start with `<server>_` (contract 5.2).
     pub tool_name_prefix: bool,
     /// Bound of one stdio call; `None` leaves only the replica's own bound.
@@ -136,6 +138,20 @@ impl ServerConfig {
             Some((_, written)) => self.routing.overlaid(written),
             None => self.routing.clone(),
         }
+    }
+}
+
+impl ServerConfig {
+    /// The OAuth scopes that a call of one tool requires, by its raw name: those of its override, else the server's.
+    pub fn scopes_of(&self, raw_tool: &str) -> &Arc<[String]> {
+        let written = self.tools.iter().find(|(name, _)| name == raw_tool);
+        written.and_then(|(_, written)| written.required_scopes.as_ref()).unwrap_or(&self.required_scopes)
+    }
+
+    /// Every scope that some use of the server requires; one may be among them twice.
+    pub fn all_scopes(&self) -> impl Iterator<Item = &String> {
+        let of_tools = self.tools.iter().filter_map(|(_, written)| written.required_scopes.as_deref());
+        self.required_scopes.iter().chain(of_tools.flatten())
     }
 }
 
@@ -246,6 +262,8 @@ pub struct ToolOverride {
     pub priority: Option<u8>,
     /// `routing.keywords`, if written.
     pub keywords: Option<Vec<String>>,
+    /// Ours: the OAuth scopes that a call of it requires in place of the server's, if written.
+    pub required_scopes: Option<Arc<[String]>>,
 }
 
 /// Three or four raw tools that together form one kind of durable task (contract 1.4).

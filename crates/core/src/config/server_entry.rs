@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 
 use super::fields::{Field, Fields};
 use super::{
-    Origin, ServerConfig, ServerEntry, Transport, caller_headers, mask, oauth, remote, routing, stdio, toolset,
+    Origin, ServerConfig, ServerEntry, Transport, caller_headers, mask, oauth, remote, required_scopes, routing, stdio,
+    toolset,
 };
 use crate::bounds;
 use crate::era::Protocol;
@@ -22,13 +23,14 @@ use crate::task::NativeTasks;
 const STDIO_KEYS: [&str; 5] = ["command", "args", "env", "cwd", "thread_files"];
 const REMOTE_KEYS: [&str; 7] =
     ["url", "headers", "oauth", "user_auth", "headers_from_context", "allowed_redirect_origins", "message_url"];
-const SHARED_KEYS: [&str; 15] = [
+const SHARED_KEYS: [&str; 16] = [
     "enabled",
     "type",
     "transport",
     "description",
     "routing",
     "tools",
+    "required_scopes",
     "tool_name_prefix",
     "tool_call_timeout",
     "tool_call_idle_timeout",
@@ -100,6 +102,7 @@ fn config(server: &Fields<'_>, name: &str, dir: &Path) -> ServerConfig {
             .map_or(String::new(), |d| d.value.clone()),
         routing: routing::server(server),
         tools: routing::tools(server),
+        required_scopes: required_scopes::read(server).unwrap_or_default(),
         tool_name_prefix: server.boolean("tool_name_prefix", true),
         tool_call_timeout: server.seconds("tool_call_timeout"),
         tool_call_idle_timeout: server.seconds("tool_call_idle_timeout"),

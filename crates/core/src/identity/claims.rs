@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Principal, Role};
+use super::{HeldScopes, Principal, Role};
 use crate::ids::{Scope, UserId};
 
 /// Where in the claims what stands. A name is looked for as it is, then as a path with dots, such as
@@ -45,7 +45,8 @@ impl ClaimNames {
             _ => [].into_iter().collect(),
         };
         let id = text("sub").filter(|subject| Scope::parse(Some(subject), None).is_ok()).unwrap_or(user);
-        Ok(Principal { id: id.into(), user: UserId::new(user), roles, tools: Arc::default() })
+        let scopes = HeldScopes::of_claims(claims);
+        Ok(Principal { id: id.into(), user: UserId::new(user), roles, tools: Arc::default(), scopes })
     }
 }
 
@@ -73,7 +74,9 @@ mod tests {
         assert_eq!((&*caller.id, caller.user.as_str()), ("u-1", "ann@example.org"));
         assert_eq!(caller.roles, Roles { admin: true, agent: false });
         assert_eq!(read("sub", "realm_access.roles").roles, Roles { admin: false, agent: true });
-        assert_eq!(read("sub", "scope").roles, Roles { admin: true, agent: true });
+        let of_scopes = read("sub", "scope");
+        assert_eq!(of_scopes.roles, Roles { admin: true, agent: true });
+        assert!(matches!(of_scopes.scopes, HeldScopes::Only(held) if held.len() == 3));
         for none in ["roles", "absent", "realm_access", "sub"] {
             assert_eq!(read("sub", none).roles, Roles::default(), "{none}");
         }

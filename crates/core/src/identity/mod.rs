@@ -7,8 +7,10 @@ mod claims;
 mod permission;
 mod principal;
 mod rate;
+mod scopes;
 
 pub use claims::{ClaimFault, ClaimNames};
 pub use permission::Refusal;
 pub use principal::{Principal, Role, Roles, ToolRules};
 pub use rate::{Allowance, Rate};
+pub use scopes::{HeldScopes, is_scope};

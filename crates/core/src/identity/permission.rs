@@ -1,5 +1,7 @@
 //! What a caller may do. Each refusal names what is missing, never what somebody else has.
 
+use std::sync::Arc;
+
 use super::Principal;
 use crate::ids::UserId;
 
@@ -15,6 +17,9 @@ pub enum Refusal {
     /// It may not use that tool.
     #[error("this caller may not use tool `{0}`")]
     Tool(String),
+    /// Its token lacks some of these OAuth scopes.
+    #[error("the token must hold the scopes `{}` for this: ask its issuer for one that does", .0.join(" "))]
+    Scopes(Arc<[String]>),
 }
 
 impl Principal {

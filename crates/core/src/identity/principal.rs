@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::HeldScopes;
 use crate::ids::{DEFAULT_SCOPE_PART, UserId};
 
 /// What a caller may be.
@@ -80,6 +81,8 @@ pub struct Principal {
     pub roles: Roles,
     /// Which tools it may use.
     pub tools: Arc<ToolRules>,
+    /// Which OAuth scopes it holds.
+    pub scopes: HeldScopes,
 }
 
 impl Principal {
@@ -90,6 +93,7 @@ impl Principal {
             user: UserId::new(DEFAULT_SCOPE_PART),
             roles: Roles { admin: true, agent: true },
             tools: Arc::default(),
+            scopes: HeldScopes::All,
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use caribou_core::bounds;
 use caribou_core::config::Secret;
-use caribou_core::identity::Principal;
+use caribou_core::identity::{HeldScopes, Principal};
 use caribou_ports::BoxFuture;
 use caribou_ports::identity::{Authenticator, Unauthenticated};
 use caribou_ports::store::{ApiKey, ApiKeys, StoreError};
@@ -81,7 +81,13 @@ impl Authenticator for ApiKeyCallers {
 }
 
 fn principal(key: ApiKey) -> Principal {
-    Principal { id: key.id.into(), user: key.user, roles: key.roles.into_iter().collect(), tools: Arc::new(key.tools) }
+    Principal {
+        id: key.id.into(),
+        user: key.user,
+        roles: key.roles.into_iter().collect(),
+        tools: Arc::new(key.tools),
+        scopes: HeldScopes::All,
+    }
 }
 
 /// One text for every reason: a stranger learns nothing of which keys there are.

@@ -171,7 +171,9 @@ fn demand_mirrored(work: &Work, tool: &RawValue, arguments: Option<&RawValue>) -
 
 /// How a call that was not made, or came to nothing, is told.
 fn told(error: VerbError, work: &Work) -> Result<String, Fault> {
-    if error.upstream.is_some() || matches!(error.code, Code::Invalid | Code::NotFound | Code::Busy) {
+    // A model gets no token: that is the client's part (mcp.md 10.1).
+    let is_clients = error.upstream.is_some() || error.required_scopes.is_some();
+    if is_clients || matches!(error.code, Code::Invalid | Code::NotFound | Code::Busy) {
         return Err(error.into());
     }
     let about = json!({ "code": error.code.as_str(), "request_id": work.request_id().as_str() });

@@ -22,6 +22,15 @@ pub trait ClientSessions: Send + Sync + 'static {
         idle: Duration,
     ) -> BoxFuture<'_, Result<Option<ClientSession>, StoreError>>;
 
+    /// Notes what was agreed on with the client of a session that was begun before: the revision, and the capabilities
+    /// that it declared (JSON text of an object). Whether there is such a session.
+    fn agree_with_client(
+        &self,
+        id: String,
+        version: String,
+        capabilities: String,
+    ) -> BoxFuture<'_, Result<bool, StoreError>>;
+
     /// Notes the least log level that the client wants to hear of; whether there is such a session.
     fn set_client_log_level(&self, id: String, level: String) -> BoxFuture<'_, Result<bool, StoreError>>;
 
@@ -51,7 +60,7 @@ pub struct ClientSession {
     pub principal: Arc<str>,
     /// The server it was opened with alone; `None` = all of them.
     pub server: Option<String>,
-    /// The revision agreed on.
+    /// The revision agreed on; empty = none yet.
     pub version: String,
     /// The capabilities that the client declared: JSON text of an object.
     pub capabilities: String,

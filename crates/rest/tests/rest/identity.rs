@@ -6,7 +6,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use caribou_core::config::Secret;
-use caribou_core::identity::{Principal, Rate, Role, ToolRules};
+use caribou_core::identity::{HeldScopes, Principal, Rate, Role, ToolRules};
 use caribou_core::ids::UserId;
 use caribou_ports::BoxFuture;
 use caribou_ports::identity::{Authenticator, Unauthenticated};
@@ -30,6 +30,7 @@ impl Authenticator for ByName {
                 user: UserId::new(name),
                 roles: Role::parse(name).into_iter().collect(),
                 tools: Arc::new(ToolRules { allowed: None, denied: vec!["flood".to_owned()] }),
+                scopes: HeldScopes::All,
             }),
         };
         Box::pin(async { caller })

@@ -144,6 +144,8 @@ impl Runtime {
         let bound = Bound::of(call.timeout.unwrap_or(self.options.call_max).min(self.options.call_max));
         let found = async {
             let found = self.find_tool(&call.name, &call.scope.user).await?;
+            let target = &found.target;
+            call.caller.principal.holds(target.binding.server.scopes_of(&target.raw_name))?;
             if !is_shown {
                 self.demand_fetched(&call.name, &call.scope).await?;
             }

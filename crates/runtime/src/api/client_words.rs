@@ -1,5 +1,6 @@
 //! What clients of the legacy era say to another replica than the one that waits for it: answers to its questions, and
-//! cancels of requests that run there (mcp.md 14.3, legacy client).
+//! cancels of requests that run there (mcp.md 14.3, legacy client). And what they are told on a stream that another replica
+//! holds for them (mcp.md §3.4).
 //!
 //! Whoever serves clients hears what comes from others; what this replica does not wait for is passed on, once, and goes no
 //! further from there. That a session is its client's was judged where the client is heard (invariant P1). A word that
@@ -15,7 +16,7 @@ use futures::future::join_all;
 
 use crate::Runtime;
 
-/// Takes a word of a client; whether it was waited for. Must not block.
+/// Takes a word of a client, or to one; whether it was waited for. Must not block.
 pub type ClientEars = Arc<dyn Fn(ClientWord) -> bool + Send + Sync>;
 
 /// Who hears clients in this replica, once somebody does. Clones are the same.
@@ -32,6 +33,11 @@ impl Runtime {
     /// What others hear of clients of this replica goes to `ears` from now on. Only the first one counts.
     pub fn hear_clients(&self, ears: ClientEars) {
         let _ = self.ears.0.set(ears);
+    }
+
+    /// Whether the replica of this life takes part, this one too.
+    pub fn knows_replica(&self, boot: &str) -> bool {
+        self.boot.as_str() == boot || self.router.homes.others().iter().any(|peer| peer.boot.as_str() == boot)
     }
 
     /// Passes a word on to the replica of this life. Whether it was waited for there.

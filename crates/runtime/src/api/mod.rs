@@ -24,6 +24,7 @@ pub(crate) mod prompt_section;
 pub(crate) mod read_audit;
 pub(crate) mod read_tasks;
 pub(crate) mod replicas;
+mod required_scopes;
 pub(crate) mod reset;
 pub(crate) mod seal;
 pub(crate) mod search_tools;

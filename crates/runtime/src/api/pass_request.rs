@@ -92,6 +92,10 @@ impl Runtime {
             binding.unwrap_or_else(|_| Err(bound.not_called(&request.method, "its server is not known yet")))?;
         let shown = named(&binding, &request);
         request.caller.principal.uses(&shown)?;
+        // A list shows what there is to whoever may see it, so that a client knows what to ask a token for.
+        if !request.method.ends_with("/list") {
+            request.caller.principal.holds(&binding.server.required_scopes)?;
+        }
         self.options.guardrails.judge(&shown).map_err(|reason| {
             VerbError::new(Code::Denied, format!("`{}` of server `{}`: {reason}", request.method, request.server))
         })?;

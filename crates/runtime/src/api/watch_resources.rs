@@ -139,6 +139,7 @@ impl Runtime {
         let binding = binding.ok_or_else(|| VerbError::new(Code::NotFound, "the server does not take part"))?;
         let named = visible_name(binding.server.shown_name(), "resources_read", true);
         wanted.caller.principal.uses(&named)?;
+        wanted.caller.principal.holds(&binding.server.required_scopes)?;
         let judged = self.options.guardrails.judge(&named);
         judged.map_err(|reason| VerbError::new(Code::Denied, format!("`{named}`: {reason}")))?;
         Ok(binding)

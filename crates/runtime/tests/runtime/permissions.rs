@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use caribou_core::config::{Routing, RoutingMode, Secret};
+use caribou_core::config::{Routing, RoutingMode, Secret, ToolOverride};
 use caribou_core::failure::Code;
-use caribou_core::identity::{Principal, Rate, Roles, ToolRules};
+use caribou_core::identity::{HeldScopes, Principal, Rate, Roles, ToolRules};
 use caribou_core::ids::{BootId, Scope, ServerName};
 use caribou_ports::BoxFuture;
 use caribou_ports::identity::{Authenticator, Unauthenticated};
@@ -20,6 +20,7 @@ fn ann(tools: ToolRules) -> Caller {
         user: "ann".into(),
         roles: Roles { admin: false, agent: false },
         tools: Arc::new(tools),
+        scopes: HeldScopes::All,
     };
     Caller { principal, ..Caller::local(Door::Rest) }
 }
@@ -73,6 +74,43 @@ async fn a_tool_that_a_caller_may_not_use_is_nowhere_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_caller_without_the_scopes_sees_the_tools_and_calls_those_that_require_none() {
+    // mcp.md 10.1, step-up: a client can only ask a token for what it sees.
+    let fake =
+        Arc::new(Fake { tools: std::sync::Mutex::new(["a", "b", "c"].map(str::to_owned).into()), ..Fake::default() });
+    let scopes = |list: &[&str]| -> Arc<[String]> { list.iter().map(|text| (*text).to_owned()).collect() };
+    let of_tool = |list: &[&str]| ToolOverride { required_scopes: Some(scopes(list)), ..ToolOverride::default() };
+    let guarded = server("s", |config| {
+        config.required_scopes = scopes(&["read"]);
+        config.tools = vec![("b".to_owned(), of_tool(&["read", "write"])), ("c".to_owned(), of_tool(&[]))];
+    });
+    let runtime = start(&fake, vec![guarded], Options::default()).await;
+    let holding = |list: &[&str]| {
+        let mut caller = ann(ToolRules::default());
+        caller.principal.scopes = HeldScopes::Only(scopes(list));
+        caller
+    };
+    let attempt = async |caller: Caller, name: &str| {
+        runtime.call_tool(CallTool { caller, scope: scope(), ..call(name, "t") }).await.map(drop)
+    };
+    assert_eq!(runtime.list_tools(&holding(&[]), &scope()).await.unwrap().tools.len(), 3);
+    for (held, name, required) in [
+        (&[][..], "s_a", &["read"][..]),
+        (&["write"], "s_b", &["read", "write"]),
+        (&["read"], "s_b", &["read", "write"]),
+    ] {
+        let refused = attempt(holding(held), name).await.unwrap_err();
+        assert_eq!((refused.code, refused.required_scopes), (Code::Denied, Some(scopes(required))), "{name}");
+    }
+    assert_eq!(fake.calls.load(Ordering::SeqCst), 0, "nothing reached the server");
+    for (caller, name) in [(holding(&["read"]), "s_a"), (holding(&[]), "s_c"), (ann(ToolRules::default()), "s_b")] {
+        attempt(caller, name).await.unwrap();
+    }
+    assert_eq!(runtime.required_scopes(None).await, ["read", "write"]);
+    assert_eq!(runtime.required_scopes(Some(&"other".into())).await, [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_an_admin_is_told_why_a_server_failed() {
     let fake = Arc::new(Fake { failing: vec!["f"], ..Fake::default() });
     let runtime = start(&fake, vec![server("s", |_| ()), server("f", |_| ())], Options::default()).await;
@@ -110,6 +148,7 @@ impl Authenticator for ByName {
             user: name.expose().into(),
             roles: Roles::default(),
             tools: Arc::default(),
+            scopes: HeldScopes::All,
         });
         Box::pin(async { caller })
     }

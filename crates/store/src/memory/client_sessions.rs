@@ -42,6 +42,19 @@ impl ClientSessions for Memory {
         Box::pin(async move { Ok(found) })
     }
 
+    fn agree_with_client(
+        &self,
+        id: String,
+        version: String,
+        capabilities: String,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let mut kept = self.of_clients();
+        let noted =
+            kept.get_mut(&id).map(|(session, _)| (session.version, session.capabilities) = (version, capabilities));
+        let noted = noted.is_some();
+        Box::pin(async move { Ok(noted) })
+    }
+
     fn set_client_log_level(&self, id: String, level: String) -> BoxFuture<'_, Result<bool, StoreError>> {
         let noted = self.of_clients().get_mut(&id).map(|(session, _)| session.log_level = Some(level)).is_some();
         Box::pin(async move { Ok(noted) })

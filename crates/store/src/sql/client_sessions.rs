@@ -29,6 +29,8 @@ const FIND: Statement = statement!(
 
 const USED: Statement = statement!("UPDATE mcp_client_session SET used_at = " NOW " WHERE id = $1");
 
+const AGREE: Statement = statement!("UPDATE mcp_client_session SET version = $2, capabilities = $3 WHERE id = $1");
+
 const SET_LEVEL: Statement = statement!("UPDATE mcp_client_session SET log_level = $2 WHERE id = $1");
 
 /// One statement for both: taken off, and put at the end again if it is wanted. So two at once lose nothing of each
@@ -82,6 +84,20 @@ impl ClientSessions for SqlStore {
             let subscriptions = uris.split('\n').filter(|uri| !uri.is_empty()).map(str::to_owned).collect();
             let principal = principal.into();
             Ok(Some(ClientSession { id, principal, server, version, capabilities, log_level, subscriptions }))
+        })
+    }
+
+    fn agree_with_client(
+        &self,
+        id: String,
+        version: String,
+        capabilities: String,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(async move {
+            change!(self, |connection, word| {
+                let agree = sqlx::query(word(AGREE)).bind(&id).bind(&version).bind(&capabilities);
+                agree.execute(connection).await.map(|done| done.rows_affected() > 0)
+            })
         })
     }
 

@@ -18,7 +18,8 @@ pub struct McpEndpoint {
     #[garde(skip)]
     pub enabled: bool,
     /// The address that clients reach this deployment by, such as `https://caribou.example`, as it stands in what
-    /// clients without a token are told with `auth.mode: jwt`. When absent: the host that the client names.
+    /// clients without a token are told with `auth.mode: jwt`; its path stands in front of the addresses of HTTP+SSE. When
+    /// absent: the host that the client names.
     #[garde(inner(custom(address)))]
     pub public_url: Option<String>,
     /// Sessions that clients of the revisions before 2026 may have open, over all replicas. More are refused.
@@ -27,11 +28,14 @@ pub struct McpEndpoint {
     /// A session that its client has not used for this many seconds is gone.
     #[garde(range(min = 1.0, max = LONGEST_IDLE_SECONDS))]
     pub session_idle_seconds: f64,
+    /// Whether clients of HTTP+SSE, the transport of 2024-11-05, are served too: at `/sse` all servers, at `/sse/NAME` one.
+    #[garde(skip)]
+    pub http_sse: bool,
 }
 
 impl Default for McpEndpoint {
     fn default() -> Self {
-        Self { enabled: true, public_url: None, max_sessions: 100_000, session_idle_seconds: 86_400.0 }
+        Self { enabled: true, public_url: None, max_sessions: 100_000, session_idle_seconds: 86_400.0, http_sse: false }
     }
 }
 
@@ -39,6 +43,12 @@ impl McpEndpoint {
     /// How long a session may be unused.
     pub fn session_idle(&self) -> Duration {
         Duration::from_secs_f64(self.session_idle_seconds)
+    }
+
+    /// What stands before our paths where clients see them, without a slash at its end.
+    pub fn base_path(&self) -> String {
+        let url = self.public_url.as_deref().and_then(|url| Url::parse(url).ok());
+        url.map_or_else(String::new, |url| url.path().trim_end_matches('/').to_owned())
     }
 }
 
@@ -64,6 +74,12 @@ mod tests {
         }
         for wrong in ["caribou.example", "ftp://a", "https://ann:hunter2@a", "https://a?x=1", "https://a#x"] {
             assert!(address(wrong, &()).is_err(), "{wrong}");
+        }
+        for (url, path) in
+            [(None, ""), (Some("https://a.example"), ""), (Some("https://a.example/below/it/"), "/below/it")]
+        {
+            let set = McpEndpoint { public_url: url.map(str::to_owned), ..McpEndpoint::default() };
+            assert_eq!(set.base_path(), path);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caribou_core::ids::{Scope, ServerName};
-use caribou_ports::peers::{ClientWord, Nudge, PeerAddress, PeerError};
+use caribou_ports::peers::{ClientSays, ClientWord, Nudge, PeerAddress, PeerError};
 use caribou_proto::peer::v1;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -21,6 +21,9 @@ const CLOSE: Duration = caribou_core::bounds::SESSION_CLOSE.saturating_mul(2).sa
 
 /// How long a hint may take.
 const NUDGE: Duration = Duration::from_secs(1);
+
+/// How long a message to a client may take to the replica that holds its stream: the largest answer over a slow network.
+const TELL: Duration = Duration::from_secs(15);
 
 /// Hints under way at once: more say nothing new.
 const MAX_NUDGES: usize = 4;
@@ -78,15 +81,21 @@ impl Link {
         timeout(CLOSE, closing).await.map_err(late)?
     }
 
-    /// Passes on what a client said; whether that was waited for.
+    /// Passes on what a client said or is told; whether that was waited for.
     pub(super) async fn tell(&self, word: ClientWord) -> Result<bool, PeerError> {
+        // As long as the answer to a call, so it goes the way of those.
+        let is_long = matches!(word.says, ClientSays::Told(_));
         let told = async {
             let request = convert::hear_request(&self.peer.boot, word);
-            let heard = self.control().await?.client().hear(request).await;
+            let (_place, connection) = match is_long {
+                true => (self.room.acquire().await.ok(), self.calls().await?),
+                false => (None, self.control().await?),
+            };
+            let heard = connection.client().hear(request).await;
             heard.map(|heard| heard.into_inner().heard).map_err(|status| status::peer_error(&status))
         };
         let late = |_| PeerError::Unreachable(format!("{} did not hear a client in time", self.peer.boot));
-        timeout(NUDGE, told).await.map_err(late)?
+        timeout(if is_long { TELL } else { NUDGE }, told).await.map_err(late)?
     }
 
     /// Gives it a hint, if there is room for one.

@@ -1,4 +1,4 @@
-//! What clients say to another replica than the one that waits for it.
+//! What clients say to another replica than the one that waits for it, and are told by another one than holds their stream.
 
 use caribou_core::ids::BootId;
 use caribou_ports::peers::{ClientSays, ClientWord};
@@ -15,6 +15,7 @@ pub(in crate::peer) fn hear_request(to: &BootId, word: ClientWord) -> v1::HearRe
         ClientSays::Result(id, result) => answer(id, Some(result.get().to_owned()), None),
         ClientSays::Error(id, error) => answer(id, None, Some(error.get().to_owned())),
         ClientSays::Cancels(id) => Says::Cancels(id),
+        ClientSays::Told(message) => Says::Told(message),
     };
     v1::HearRequest { to_boot: to.to_string(), session: word.session, says: Some(says) }
 }
@@ -28,6 +29,7 @@ pub(in crate::peer) fn client_word(request: v1::HearRequest) -> Result<ClientWor
         Some(Says::Answer(v1::ClientAnswer { id, result: Some(result), .. })) => ClientSays::Result(id, json(result)?),
         Some(Says::Answer(v1::ClientAnswer { id, error: Some(error), .. })) => ClientSays::Error(id, json(error)?),
         Some(Says::Cancels(id)) => ClientSays::Cancels(id),
+        Some(Says::Told(message)) => ClientSays::Told(message),
         Some(Says::Answer(_)) | None => return Err(Malformed("a client says something")),
     };
     Ok(ClientWord { session: request.session, says })
@@ -46,6 +48,7 @@ mod tests {
             ClientSays::Result("\"a\"".to_owned(), raw()),
             ClientSays::Error("1".to_owned(), raw()),
             ClientSays::Cancels("2".to_owned()),
+            ClientSays::Told(r#"{"n":1.0}"#.to_owned()),
         ] {
             let word = ClientWord { session: "s".to_owned(), says };
             let shown = format!("{word:?}");

@@ -2,13 +2,14 @@
 //! read: a document that would be taken from the file at the first start stays where it is.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use caribou_core::config::{self, Document, Severity, Source};
+use caribou_core::config::{self, Document, ServerConfig, Severity, Source};
 use caribou_store::SqlStore;
 
 use super::finding::Finding;
 use super::ground::Ground;
-use crate::settings::{ConfigOrigin, Settings};
+use crate::settings::{AuthMode, ConfigOrigin, Settings};
 use crate::{assemble, followed, tasks};
 
 /// The document as it is kept.
@@ -83,6 +84,7 @@ fn judged(settings: &Settings, file: PathBuf, text: &[u8]) -> Read {
         found.extend(tasks::demand(settings, document).err().map(|error| {
             Finding::failed(error.to_string(), "set what is named, or take `task_toolsets` out of these servers")
         }));
+        found.extend(unasked_scopes(settings, document));
         let enabled = document.servers.iter().filter(|entry| entry.config.as_ref().is_ok_and(|one| one.enabled));
         let count = enabled.count();
         found.insert(0, Finding::ok(format!("{}: {count} servers to serve", file.display())));
@@ -90,6 +92,21 @@ fn judged(settings: &Settings, file: PathBuf, text: &[u8]) -> Read {
     let holds_secrets = config::holds_secrets(&source);
     let file = (settings.config.source == ConfigOrigin::File).then(|| file.clone());
     (found, document.map(|document| Kept { document, file, holds_secrets }))
+}
+
+/// Servers that require scopes of callers who have none to show.
+fn unasked_scopes(settings: &Settings, document: &Document) -> Vec<Finding> {
+    if settings.auth.mode == AuthMode::Jwt {
+        return Vec::new();
+    }
+    let enabled = document.servers.iter().filter_map(|entry| entry.config.as_ref().ok()).filter(|one| one.enabled);
+    let requiring = enabled.filter(|server| server.all_scopes().next().is_some());
+    let warn = |server: &Arc<ServerConfig>| {
+        let what = "`required_scopes` keep nobody out: only tokens have scopes, and `auth.mode` is not `jwt`";
+        let mend = "set `auth.mode: jwt`, or narrow each key by the tools it may use: `caribou keys create --allow`";
+        Finding::warning(what, mend).about(server.name.as_str())
+    };
+    requiring.map(warn).collect()
 }
 
 /// A problem as a finding; that nothing reads a key is not one.
