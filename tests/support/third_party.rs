@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
 use crate::servers::target_folder;
-use crate::{eventually, network};
+use crate::{Home, eventually, network};
 
 /// How long a server may take to listen on a loaded machine.
 const START: Duration = Duration::from_secs(30);
@@ -24,6 +24,14 @@ pub fn everything() -> Value {
 /// `@modelcontextprotocol/server-memory` over stdio, with its graph in `file`.
 pub fn memory(file: &Path) -> Value {
     json!({ "command": "node", "args": [node_package("server-memory")], "env": { "MEMORY_FILE_PATH": file } })
+}
+
+/// `@modelcontextprotocol/server-memory` over stdio, as README configures it: by its name, which npx finds here.
+pub fn memory_by_name() -> Value {
+    let package = node_package("server-memory");
+    let folder = package.ancestors().nth(5).expect("a package lies among others");
+    let args = ["-y", "--offline", "@modelcontextprotocol/server-memory"];
+    json!({ "command": "npx", "args": args, "cwd": folder })
 }
 
 /// `mcp-server-time` over stdio.
@@ -145,6 +153,24 @@ pub fn python_sdk() -> Command {
 pub fn typescript_sdk() -> PathBuf {
     let module = installed("node_modules/@modelcontextprotocol/sdk/dist/esm/client/index.js");
     module.ancestors().nth(2).expect("a module lies in a folder").to_owned()
+}
+
+/// The module of the official TypeScript SDK, version 2.
+pub fn second_typescript_sdk() -> PathBuf {
+    installed("clients/node_modules/@modelcontextprotocol/client/dist/index.mjs")
+}
+
+/// The command line of the MCP Inspector, with the Node.js that it needs; it keeps what it remembers in `home`.
+pub fn inspector(home: &Home) -> Command {
+    let mut command = Command::new(installed("conformance/node_modules/.bin/node"));
+    command.arg(installed("clients/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"));
+    command.arg("--cli").env("HOME", home.path());
+    command
+}
+
+/// A command for the Python that holds the MCP adapters of LangChain.
+pub fn langchain() -> Command {
+    Command::new(installed("venv-langchain/bin/python"))
 }
 
 /// The official conformance suite, in the Node.js that it needs.

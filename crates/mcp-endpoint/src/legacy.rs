@@ -38,7 +38,7 @@ pub(crate) async fn post(
     demand_version(headers)?;
     let (Some(method), Some(id)) = (&message.method, message.id) else {
         if let Some(says) = said(message) {
-            endpoint.hear(session.id, says).await;
+            endpoint.hear(session.id, says).await?;
         }
         return Ok(StatusCode::ACCEPTED.into_response());
     };

@@ -10,6 +10,7 @@ use std::sync::{Arc, Weak};
 use caribou_ports::peers::{ClientSays, ClientWord};
 
 use crate::asking::{Answer, asked_by};
+use crate::fault::Fault;
 use crate::router::Endpoint;
 
 /// Has what clients say to other replicas be heard here.
@@ -22,23 +23,29 @@ pub(crate) fn open_ears(endpoint: &Arc<Endpoint>) {
 
 impl Endpoint {
     /// Hears a client of this replica.
-    pub(crate) async fn hear(&self, session: String, says: ClientSays) {
+    ///
+    /// # Errors
+    /// It answers a replica that cannot be reached: it may say so again.
+    pub(crate) async fn hear(&self, session: String, says: ClientSays) -> Result<(), Fault> {
         let word = ClientWord { session, says };
         if self.hear_here(word.clone()) {
-            return;
+            return Ok(());
         }
         let asker = match &word.says {
             ClientSays::Result(id, _) | ClientSays::Error(id, _) => asked_by(id).map(str::to_owned),
             ClientSays::Cancels(_) => {
                 self.runtime.tell_replicas(&word).await;
-                return;
+                return Ok(());
             }
             ClientSays::Told(_) => None,
         };
         // What nobody asked is passed over.
-        if let Some(asker) = asker.filter(|asker| asker != self.runtime.boot().as_str()) {
-            self.runtime.tell_replica(&asker, word).await;
-        }
+        let Some(asker) = asker.filter(|asker| asker != self.runtime.boot().as_str()) else { return Ok(()) };
+        let told = self.runtime.tell_replica(&asker, word).await;
+        told.map(|_| ()).map_err(|error| {
+            tracing::warn!(asker, %error, "an answer of a client did not reach the replica that asked");
+            Fault::no_room("the replica that asked cannot be reached now; answer again")
+        })
     }
 
     /// Whether this replica waits for it.

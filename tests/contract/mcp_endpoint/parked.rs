@@ -1,7 +1,8 @@
 //! Calls that a server of the legacy era asks something in the middle of (mcp.md 14.3, 14.7; §17, B3, B4, S2).
 
 use caribou_tests::counter_server::{Bearing, Diary};
-use caribou_tests::{Answer, Caribou, Home, HttpFake, Postgres, Setup, StdioFake, eventually, third_party};
+use caribou_tests::{Answer, Caribou, Home, HttpFake, Postgres, Setup, StdioFake, eventually, process, third_party};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::client::{SOON, Session, Stream, appears, modern, post, request};
@@ -282,6 +283,32 @@ async fn everything_asks_at_one_replica_and_is_answered_at_another() {
     assert_eq!(opened.at(&there).send(answer.to_string()).await.status, 202, "{asked}");
     let done = stream.next().await.unwrap();
     assert!(done["result"]["content"].to_string().contains("bob"), "{done}");
+}
+
+#[tokio::test]
+async fn an_answer_waits_for_a_replica_that_asked_and_stands_still() {
+    // mcp.md §17, B6: a client says it once, and is told that it was heard.
+    let home = Home::new();
+    let diary = Diary::new(&home);
+    let (_database, [here, there]) = replicas("counter", &diary.entry(Bearing::default()), "").await;
+    let opened = Session::open(&here, "/mcp").await;
+    let body = request(3, "tools/call", &json!({ "name": "counter_ask" }));
+    let mut stream = Stream::of(opened.with(post(&here, "/mcp", body))).await;
+    let asked = stream.next().await.unwrap();
+    let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "accept" } }).to_string();
+    process::signal(here.pid(), Signal::STOP);
+    let elsewhere = opened.at(&there);
+    let thawed = async {
+        eventually(SOON, "the answer is passed on again", async || {
+            there.log().contains("passed on again").then_some(())
+        })
+        .await;
+        process::signal(here.pid(), Signal::CONT);
+    };
+    let (answered, ()) = tokio::join!(elsewhere.send(answer), thawed);
+    assert_eq!(answered.status, 202, "{answered:?}");
+    assert_eq!(stream.next().await.unwrap()["result"]["structuredContent"]["count"], 1);
+    assert_eq!(tally(&diary), (1, 1));
 }
 
 #[tokio::test]

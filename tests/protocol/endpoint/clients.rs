@@ -17,34 +17,33 @@ async fn with_everything() -> Caribou {
     caribou
 }
 
-/// What a client says that it saw.
-async fn told(caribou: &Caribou, mut command: Command) -> Value {
+/// What a client of these replicas says that it saw.
+pub(super) async fn told(replicas: &[&Caribou], mut command: Command) -> Value {
     let command = command.stdin(Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(ENOUGH, command.output()).await.expect("it ends").unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}\n{}", caribou.log());
+    let logs = || replicas.iter().map(|caribou| caribou.log()).collect::<String>();
+    assert!(output.status.success(), "{errors}\n{}", logs());
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-fn python(caribou: &Caribou, path: &str, mode: &str, prefix: &str) -> Command {
-    python_at(&format!("{}{path}", caribou.url()), mode, prefix)
-}
-
-fn python_at(server: &str, mode: &str, prefix: &str) -> Command {
+/// The Python SDK at this address; or with the process to start, as JSON.
+pub(super) fn python(server: &str, mode: &str, prefix: &str) -> Command {
     let mut command = third_party::python_sdk();
     command.args(["-c", include_str!("client.py"), server, mode, prefix]);
     command
 }
 
-fn typescript(caribou: &Caribou, script: &str, path: &str, prefix: &str) -> Command {
+/// The TypeScript SDK at this address.
+pub(super) fn typescript(server: &str, script: &str, prefix: &str) -> Command {
     let mut command = Command::new("node");
     command.args(["--input-type=module", "--eval", script, "--"]);
-    command.arg(third_party::typescript_sdk()).args([&format!("{}{path}", caribou.url()), prefix]);
+    command.arg(third_party::typescript_sdk()).args([server, prefix]);
     command
 }
 
 /// What every client sees of all servers, and of the one.
-fn check(told: &Value, version: &str, prefix: &str) {
+pub(super) fn check(told: &Value, version: &str, prefix: &str) {
     assert_eq!((&told["version"], &told["server"]), (&version.into(), &"caribou".into()), "{told}");
     assert_eq!(told["echo"], "Echo: moss", "{told}");
     assert!(told["tools"].as_array().unwrap().contains(&json!(format!("{prefix}echo"))), "{told}");
@@ -57,8 +56,10 @@ fn check(told: &Value, version: &str, prefix: &str) {
 async fn the_python_sdk_lists_and_calls_in_both_eras() {
     let caribou = with_everything().await;
     for (mode, version) in [("legacy", "2025-11-25"), ("auto", "2026-07-28")] {
-        check(&told(&caribou, python(&caribou, "/mcp", mode, "everything_")).await, version, "everything_");
-        check(&told(&caribou, python(&caribou, "/mcp/everything", mode, "")).await, version, "");
+        for (path, prefix) in [("/mcp", "everything_"), ("/mcp/everything", "")] {
+            let server = format!("{}{path}", caribou.url());
+            check(&told(&[&caribou], python(&server, mode, prefix)).await, version, prefix);
+        }
     }
 }
 
@@ -69,7 +70,8 @@ async fn the_python_sdk_does_the_same_over_http_sse() {
     let caribou = setup.server("everything", third_party::everything()).start().await;
     assert!(!caribou.tool_names().await.is_empty(), "{}", caribou.log());
     for (path, prefix) in [("/sse", "everything_"), ("/sse/everything", "")] {
-        check(&told(&caribou, python(&caribou, path, "sse", prefix)).await, "2025-11-25", prefix);
+        let server = format!("{}{path}", caribou.url());
+        check(&told(&[&caribou], python(&server, "sse", prefix)).await, "2025-11-25", prefix);
     }
 }
 
@@ -81,7 +83,7 @@ async fn the_python_sdk_does_the_same_with_a_process_that_it_starts() {
         for (path, prefix) in [("", "everything_"), ("/mcp/everything", "")] {
             let server = format!("{}{path}", caribou.url());
             let front = json!({ "command": program, "args": ["stdio"], "env": { "CARIBOU_SERVER": server } });
-            check(&told(&caribou, python_at(&front.to_string(), mode, prefix)).await, version, prefix);
+            check(&told(&[&caribou], python(&front.to_string(), mode, prefix)).await, version, prefix);
         }
     }
 }
@@ -90,7 +92,8 @@ async fn the_python_sdk_does_the_same_with_a_process_that_it_starts() {
 async fn the_typescript_sdk_lists_and_calls_in_a_session_and_ends_it() {
     let caribou = with_everything().await;
     for (path, prefix) in [("/mcp", "everything_"), ("/mcp/everything", "")] {
-        let told = told(&caribou, typescript(&caribou, include_str!("client.mjs"), path, prefix)).await;
+        let server = format!("{}{path}", caribou.url());
+        let told = told(&[&caribou], typescript(&server, include_str!("client.mjs"), prefix)).await;
         check(&told, "2025-11-25", prefix);
         assert_eq!(told["session"], "string", "{told}");
     }
@@ -103,7 +106,8 @@ async fn the_typescript_sdk_calls_a_tool_as_a_task_and_answers_what_it_asks() {
     let caribou = Setup::new().settings(settings).server("everything", third_party::everything()).start().await;
     assert!(!caribou.tool_names().await.is_empty(), "{}", caribou.log());
     for (path, prefix) in [("/mcp", "everything_"), ("/mcp/everything", "")] {
-        let told = told(&caribou, typescript(&caribou, include_str!("client_tasks.mjs"), path, prefix)).await;
+        let server = format!("{}{path}", caribou.url());
+        let told = told(&[&caribou], typescript(&server, include_str!("client_tasks.mjs"), prefix)).await;
         assert_eq!((&told["support"], &told["after"]), (&"required".into(), &"completed".into()), "{told}");
         assert_eq!(told["asked"].as_array().map(Vec::len), Some(1), "{told}");
         assert!(told["text"].as_str().unwrap().contains("**Clarification**: snake"), "{told}");

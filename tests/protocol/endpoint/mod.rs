@@ -3,3 +3,4 @@
 mod clients;
 mod conformance;
 mod statements;
+mod through_replicas;

@@ -57,7 +57,7 @@ pub(super) async fn post(endpoint: Arc<Endpoint>, asked: Asked, request: Request
     let message = Message::read(&body)?;
     let (Some(method), Some(id)) = (&message.method, message.id) else {
         if let Some(says) = legacy::said(&message) {
-            endpoint.hear(session.id, says).await;
+            endpoint.hear(session.id, says).await?;
         }
         return Ok(StatusCode::ACCEPTED.into_response());
     };

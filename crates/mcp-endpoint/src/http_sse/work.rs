@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
-use caribou_ports::peers::{ClientSays, ClientWord};
 use caribou_ports::store::ClientSession;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -35,10 +34,7 @@ impl Stream {
         let session = address.session.clone();
         let told = match address.at == endpoint.runtime.boot().as_str() {
             true => endpoint.outboxes.put(&session, message),
-            false => {
-                let word = ClientWord { session, says: ClientSays::Told(message) };
-                endpoint.runtime.tell_replica(&address.at, word).await
-            }
+            false => endpoint.runtime.tell_stream(&address.at, session, message).await,
         };
         if !told {
             tracing::debug!(session = address.session, "what a client was to be told reaches nobody");

@@ -1,7 +1,7 @@
 //! One discovery of one server: open a session, list its tools, let go of the session.
 //!
-//! A child is started for this listing alone, so that a look at the catalogue leaves nothing running; a remote
-//! session stays open to hear of changes. The whole of it has one bound, `session_init_timeout` (contract 4.5).
+//! A child is started for this listing alone and ends after it, so that a look at the catalogue leaves nothing running; a
+//! remote session stays open to hear of changes. The whole of it has one bound, `session_init_timeout` (contract 4.5).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,10 +43,10 @@ pub(crate) async fn discover(
     let began = Instant::now();
     let admitted = router.admit(binding, &Scope::catalog(), &CallerHeaders::default()).await?;
     let discovery = list(server, &admitted, bound.saturating_sub(began.elapsed()), bound).await;
-    drop(admitted);
     if server.transport.owns_process() || discovery.is_err() {
-        // Late or not, it accepts no call any more.
-        let _ = router.close(&Scope::catalog(), Some(&server.name)).await;
+        // Nobody who asked waits for its end, which takes as long as the child is given. It alone is closed: the other
+        // replicas look for themselves, at the same time where a list has changed.
+        admitted.handle.close();
     }
     discovery
 }

@@ -179,6 +179,12 @@ impl Handle {
         self.gate.close();
     }
 
+    /// Has the session closed, whatever is in flight, without waiting for its end. Nobody enters it any more.
+    pub(crate) fn close(self: &Arc<Self>) {
+        self.retire();
+        let _ = self.registry.cast(RegistryMessage::Lost(self.clone()));
+    }
+
     /// Takes note of how a request came out. If it saw this very session fail, the session is retired and closed, and
     /// no other is (invariant S4).
     pub(crate) fn asked<T>(self: &Arc<Self>, outcome: &Result<T, CallError>) {

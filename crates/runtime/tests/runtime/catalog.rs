@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::fake::{Fake, anybody, call, remote, server, start};
+use crate::tasks::until;
 use caribou_core::config::ServerEntry;
 use caribou_core::failure::Code;
 use caribou_core::ids::{Scope, ServerName};
@@ -32,7 +33,21 @@ async fn one_discovery_serves_all_who_ask_and_is_cached() {
     join_all((0..10).map(|_| runtime.list_tools(&caller, &scope))).await;
     names(&runtime).await;
     assert_eq!(fake.listed.load(Ordering::SeqCst), 1);
-    assert_eq!(fake.alive.load(Ordering::SeqCst), 0, "a child started for a listing does not outlive it");
+    until("the child that was started for the listing is gone", async || fake.alive.load(Ordering::SeqCst) == 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_who_lists_waits_for_the_end_of_the_child_that_was_asked() {
+    let fake = Arc::new(Fake::default());
+    *fake.close_takes.lock().unwrap() = Duration::from_secs(2);
+    let runtime = start(&fake, vec![server("s", |_| ())], Options::default()).await;
+    let began = tokio::time::Instant::now();
+    assert!(!names(&runtime).await.is_empty() && began.elapsed() < Duration::from_secs(1));
+    // Another look asks a child of its own, once the former has ended.
+    fake.tools.lock().unwrap().push("beta".into());
+    runtime.refresh_tools(&anybody(), None).await.unwrap();
+    assert!(names(&runtime).await.contains(&"s_beta".to_owned()));
+    assert_eq!((fake.opened.load(Ordering::SeqCst), fake.most_alive.load(Ordering::SeqCst)), (2, 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -46,6 +46,7 @@ fn prefer(priority: u8, keywords: &[&str]) -> ToolOverride {
         mode: Some(RoutingMode::Prefer),
         priority: Some(priority),
         keywords: Some(keywords.iter().map(|keyword| (*keyword).to_owned()).collect()),
+        required_scopes: None,
     }
 }
 

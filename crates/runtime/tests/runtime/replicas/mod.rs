@@ -6,6 +6,7 @@ mod lives;
 mod network;
 mod owning;
 mod random;
+mod words;
 
 use std::collections::{BTreeSet, HashMap};
 use std::future::ready;

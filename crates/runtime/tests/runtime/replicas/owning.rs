@@ -8,7 +8,7 @@ use caribou_core::failure::Code;
 use caribou_core::ids::{Epoch, Scope, ServerName, SessionKey};
 use caribou_core::session::SessionRow;
 use caribou_ports::store::{Replicas as _, Sessions as _, ThreadVolumes as _};
-use caribou_runtime::{CalledTool, Options};
+use caribou_runtime::{CalledTool, Options, ServerState};
 use futures::future::join_all;
 
 use super::{Member, World};
@@ -85,6 +85,21 @@ async fn closing_reaches_sessions_wherever_they_live() {
     let alive = a.fake.alive.load(Ordering::SeqCst);
     let closed = b.runtime.close_sessions(&anybody(), &Scope::new(Some("ann"), Some("t")), None).await.unwrap();
     assert_eq!((closed, a.fake.alive.load(Ordering::SeqCst)), (1, alive - 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_at_the_catalogue_ends_nobody_elses_look() {
+    let world = World::plain(&["a", "b"]).await;
+    let [a, b] = &world.replicas[..] else { unreachable!() };
+    let look = async |member: &Member, begins: Duration| {
+        tokio::time::sleep(begins).await;
+        member.runtime.refresh_tools(&anybody(), None).await.unwrap();
+        member.runtime.servers(&anybody()).await[0].state
+    };
+    // A bring-up takes 10 ms: the second look is under way when the first one ends.
+    let looks = tokio::join!(look(a, Duration::ZERO), look(b, Duration::from_millis(5)));
+    assert_eq!(looks, (ServerState::Ready, ServerState::Ready));
+    assert_eq!(b.fake.opened.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]
