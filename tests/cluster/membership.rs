@@ -62,6 +62,10 @@ impl Cluster {
                 .await;
             seats.push(Seat { caribou, diary, boot, _home: home });
         }
+        for Seat { caribou, .. } in &seats {
+            let knows_all = async || (listed(caribou).await.len() == count).then_some(());
+            eventually(SOON, "a replica that knows the others", knows_all).await;
+        }
         Self { postgres, seats }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use caribou_proto::peer::v1;
 use caribou_proto::peer::v1::session_service_client::SessionServiceClient;
-use caribou_tests::{Caribou, Postgres, Setup, StdioFake, eventually};
+use caribou_tests::{Caribou, Postgres, Setup, StdioFake, eventually, know_one_another};
 use serde_json::{Value, json};
 use tonic::transport::Endpoint;
 use tonic::{Code, Request};
@@ -75,6 +75,7 @@ async fn a_thread_has_one_session_whichever_replica_is_asked() {
         setup.server("fake", fake.entry()).start().await
     };
     let replicas = [replica(first).await, replica(Setup::new()).await];
+    know_one_another(&replicas).await;
     let (boot, peer) = address(&replicas[0]).await;
     assert_eq!(hello(&peer, SECRET, &boot).await.unwrap().boot, boot);
     assert_eq!(hello(&peer, SECRET, "another life").await, Err(Code::FailedPrecondition));

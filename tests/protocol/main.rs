@@ -8,6 +8,7 @@ mod fake_over_http;
 mod fake_over_stdio;
 mod private_servers;
 
+mod client_legs;
 mod endpoint;
 mod eras;
 mod front;

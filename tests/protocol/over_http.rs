@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use caribou_tests::{Caribou, HttpFake, Setup, eventually};
+use caribou_tests::{Caribou, HttpFake, Setup, eventually, network};
 use futures::future::join_all;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -157,4 +157,18 @@ async fn http_sse_works_and_a_missing_endpoint_is_told_within_the_bound() {
     .await;
     assert!(told.contains("endpoint"), "{told}");
     eventually(SOON, "the closed stream", async || mute.log().events("closed").pop()).await;
+}
+
+#[tokio::test]
+async fn failures_at_one_address_do_not_count_against_another() {
+    let nobody = json!({ "type": "http", "url": format!("http://127.0.0.1:{}/mcp", network::free_port()) });
+    let caribou = Setup::new().server("fake", nobody).start().await;
+    let is_left_alone = async || caribou.call("fake_echo", json!({})).await.detail().contains("several times in a row");
+    eventually(SOON, "it is left alone", async || is_left_alone().await.then_some(())).await;
+    let fake = HttpFake::start(json!({ "calls": { "echo": ["default"] } })).await;
+    let mended = json!({ "mcp_servers": { "fake": fake.entry() } }).to_string();
+    let put = caribou.request("PUT", "/api/mcp/config").header("content-type", "application/json").body(mended);
+    assert_eq!(caribou.send(put).await.status, 200);
+    let answer = caribou.call("fake_echo", json!({})).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
 }

@@ -270,3 +270,15 @@ impl Caribou {
         self.home
     }
 }
+
+/// Waits until each of these replicas of one cluster knows all of them: what one notices is told to those that it knows.
+pub async fn know_one_another(replicas: &[Caribou]) {
+    for caribou in replicas {
+        let knows_all = async || {
+            let known = caribou.get("/api/replicas").await;
+            let known = known.json()["replicas"].as_array().map(Vec::len);
+            (known == Some(replicas.len())).then_some(())
+        };
+        eventually(START, "a replica that knows the others", knows_all).await;
+    }
+}

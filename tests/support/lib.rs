@@ -28,7 +28,7 @@ pub mod third_party;
 
 pub use answer::Answer;
 pub use cable::Cable;
-pub use caribou::{Caribou, Setup};
+pub use caribou::{Caribou, Setup, know_one_another};
 pub use certificates::{Authority, Certificate};
 pub use collector::Collector;
 pub use event_receiver::EventReceiver;

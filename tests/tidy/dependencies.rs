@@ -48,7 +48,7 @@ const RESERVED: [(&str, &[&str]); 9] = [
         ],
     ),
     ("rmcp", &["caribou-mcp"]),
-    ("rustix", &["caribou-mcp", "caribou-workspace"]),
+    ("rustix", &["caribou-grpc", "caribou-mcp", "caribou-workspace"]),
     ("sqlx", &["caribou-store"]),
     ("tonic", &["caribou-grpc", "caribou-interceptors", "caribou-proto"]),
 ];

@@ -178,7 +178,7 @@ fn refuse_without_tokens(opening: &Opening) -> Result<(), OpenError> {
 
 #[cfg(test)]
 mod tests {
-    use caribou_core::config::{OAuth, OAuthGrant, ServerConfig, UnknownOutcome};
+    use caribou_core::config::{ClientAuthentication, OAuth, OAuthGrant, ServerConfig, UnknownOutcome};
     use caribou_ports::mcp::Credentials;
 
     use super::*;
@@ -223,6 +223,7 @@ mod tests {
             extra_token_params: Vec::new(),
             reuse_leeway: Duration::ZERO,
             unknown_outcome: UnknownOutcome::default(),
+            authentication: ClientAuthentication::default(),
         });
         let refused = upstreams().open(request(server.clone(), None)).await.err().expect("refused");
         assert!(matches!(&refused, OpenError::Denied(why) if why.contains("oauth")), "{refused}");

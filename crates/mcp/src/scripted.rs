@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::channel::{Awaited, Channel, Opening, RequestExtras};
 use crate::server_asks::ServerAsks;
+use crate::wire::errors::VERSION_UNSUPPORTED;
 use crate::wire::ids::Outcome;
 
 /// What a scripted server does with a request.
@@ -21,6 +22,8 @@ pub(crate) enum Says {
     Result(&'static str),
     /// Answers with this error.
     Error(i64, &'static str),
+    /// Refuses the revision, with this `data`.
+    Unsupported(&'static str),
     /// Ends.
     Ends,
     /// Never answers.
@@ -64,6 +67,11 @@ impl Channel for Scripted {
             match says {
                 Says::Result(json) => Ok(RawValue::from_string(json.to_owned()).expect("valid JSON")),
                 Says::Error(code, message) => Err(CallError::Rpc { code, message: message.to_owned(), data: None }),
+                Says::Unsupported(data) => {
+                    let data = RawValue::from_string(data.to_owned()).expect("valid JSON");
+                    let message = "unsupported".to_owned();
+                    Err(CallError::Rpc { code: VERSION_UNSUPPORTED, message, data: Some(Arc::from(data)) })
+                }
                 Says::Ends => {
                     let disconnect = Disconnect { reason: "it ended".to_owned(), exit: None, stderr: String::new() };
                     Err(CallError::Disconnected { disconnect, sent: true })

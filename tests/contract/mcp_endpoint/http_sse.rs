@@ -1,6 +1,6 @@
 //! Clients of HTTP+SSE, the transport of 2024-11-05 (mcp.md §3.4).
 
-use caribou_tests::{Answer, Caribou, Home, Postgres, Setup, StdioFake, eventually};
+use caribou_tests::{Answer, Caribou, Home, Postgres, Setup, StdioFake, eventually, know_one_another};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
@@ -268,15 +268,7 @@ async fn replicas(home: &Home, script: Value, settings: &str) -> (Postgres, Stdi
         setup.server("fake", fake.entry()).start().await
     };
     let replicas = [replica().await, replica().await];
-    let [here, there] = &replicas;
-    for (holding, asked) in [(here, there), (there, here)] {
-        let client = Client::open(holding, "/sse", None).await;
-        eventually(SOON, "they know of one another", async || {
-            let answer = client.post(asked, request(1, "ping", &json!({}))).await;
-            (answer.status == 202).then_some(())
-        })
-        .await;
-    }
+    know_one_another(&replicas).await;
     (database, fake, replicas)
 }
 

@@ -1,7 +1,9 @@
 //! Calls that a server of the legacy era asks something in the middle of (mcp.md 14.3, 14.7; §17, B3, B4, S2).
 
 use caribou_tests::counter_server::{Bearing, Diary};
-use caribou_tests::{Answer, Caribou, Home, HttpFake, Postgres, Setup, StdioFake, eventually, process, third_party};
+use caribou_tests::{
+    Answer, Caribou, Home, HttpFake, Postgres, Setup, StdioFake, eventually, know_one_another, process, third_party,
+};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -256,6 +258,7 @@ async fn replicas(server: &str, entry: &Value, settings: &str) -> (Postgres, [Ca
         setup.server(server, entry.clone()).start().await
     };
     let replicas = [replica().await, replica().await];
+    know_one_another(&replicas).await;
     (database, replicas)
 }
 

@@ -1,6 +1,6 @@
 //! Changes of servers that a user brought: told to that user's clients, and to nobody else's (mcp.md §5, 14.3).
 
-use caribou_tests::{Answer, Caribou, HttpFake, Postgres, Setup};
+use caribou_tests::{Answer, Caribou, HttpFake, Postgres, Setup, know_one_another};
 use serde_json::{Value, json};
 
 use super::client::{Session, Stream};
@@ -85,7 +85,9 @@ async fn a_change_at_another_replica_is_told_and_seen_at_once() {
         let setup = setup.variable("CARIBOU_CLUSTER_SECRET", "0123456789abcdef0123456789abcdef");
         setup.variable("CARIBOU_CREDENTIALS_KEY", &key).start().await
     };
-    let (here, there, fake) = (replica().await, replica().await, telling().await);
+    let (replicas, fake) = ([replica().await, replica().await], telling().await);
+    know_one_another(&replicas).await;
+    let [here, there] = replicas;
     let session = Session::open_as(&there, "/mcp", None, json!({})).await;
     let _ = tools(&session).await;
     let mut stream = session.listen().await;

@@ -1,6 +1,6 @@
 //! Sessions of clients that any replica serves (mcp.md §17, S19).
 
-use caribou_tests::{Answer, Postgres, Setup, StdioFake};
+use caribou_tests::{Answer, Postgres, Setup, StdioFake, know_one_another};
 use serde_json::json;
 
 use super::client::{Session, messages};
@@ -24,6 +24,7 @@ async fn a_session_is_served_by_every_replica_and_its_end_is_its_end_everywhere(
         setup.variable("CARIBOU_CLUSTER_SECRET", SECRET).server("fake", fake.entry()).start().await
     };
     let replicas = [replica(first).await, replica(Setup::new()).await];
+    know_one_another(&replicas).await;
     let opened = Session::open(&replicas[0], "/mcp").await;
     let there = opened.at(&replicas[1]);
     for n in 1..=4 {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use caribou_tests::{Caribou, HttpFake, Postgres, Setup, StdioFake, eventually};
+use caribou_tests::{Caribou, HttpFake, Postgres, Setup, StdioFake, eventually, know_one_another};
 use serde_json::{Value, json};
 
 use super::client::{SOON, Session, Stream, modern};
@@ -242,6 +242,7 @@ async fn two_replicas(settings: &str) -> (Postgres, [Caribou; 2], StdioFake) {
         caribou
     };
     let replicas = [replica(first).await, replica(Setup::new()).await];
+    know_one_another(&replicas).await;
     (database, replicas, fake)
 }
 

@@ -1,6 +1,6 @@
 //! What clients that listen are told of their tasks (mcp.md §9.1 and §9.2, notifications; §14.3).
 
-use caribou_tests::{Caribou, HttpFake, Postgres, Setup, StdioFake};
+use caribou_tests::{Caribou, HttpFake, Postgres, Setup, StdioFake, know_one_another};
 use serde_json::{Value, json};
 
 use super::client::{Session, Stream, messages, modern};
@@ -112,6 +112,7 @@ async fn whichever_replica_follows_a_task_its_client_is_told() {
         setup.server("fake", fake.entry()).start().await
     };
     let replicas = [replica(first).await, replica(settings()).await];
+    know_one_another(&replicas).await;
     let here = Session::open(&replicas[0], "/mcp").await;
     let mut legacy = here.at(&replicas[1]).listen().await;
     let call = json!({ "name": "fake_paint", "arguments": {}, "task": {} });

@@ -1,6 +1,6 @@
 //! Visits that servers send legacy clients on, and their ends: URL elicitation (mcp.md §1.3, 14.3).
 
-use caribou_tests::{Caribou, Postgres, Setup, StdioFake};
+use caribou_tests::{Caribou, Postgres, Setup, StdioFake, know_one_another};
 use serde_json::{Value, json};
 
 use super::client::{Session, Stream, messages, post, request};
@@ -57,6 +57,7 @@ async fn the_end_of_a_visit_is_told_to_the_client_that_was_sent_on_it_at_whichev
         caribou
     };
     let replicas = [replica(first).await, replica(Setup::new()).await];
+    know_one_another(&replicas).await;
     let session = open(&replicas[0]).await;
     let other = open(&replicas[0]).await;
     let mut standing = session.at(&replicas[1]).listen().await;

@@ -82,6 +82,7 @@ const STATEMENTS: &str = "
 | S20 | a_session_of_one_caller_is_not_there_for_another |
 | S21 | every_name_of_a_server_is_shown_once_and_within_the_charset |
 | S22 | a_client_without_a_token_is_told_where_they_come_from |
+| S22 | a_modern_client_is_told_all_scopes_that_a_use_requires_and_may_come_back_with_them |
 | S23 | what_belongs_to_a_hop_goes_no_further_and_all_else_does |
 | S23 | secrets_of_a_request_reach_the_headers_that_ask_for_them_and_nothing_else_of_it_goes_on |
 | S24 | what_is_no_request_is_refused_by_its_kind |

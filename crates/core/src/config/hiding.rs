@@ -64,6 +64,7 @@ const OAUTH: Hiding = Hiding::Fields(&[
     ("extra_token_params", Hiding::Values),
     ("reuse_leeway_seconds", Hiding::Clear),
     ("unknown_outcome", Hiding::Clear),
+    ("token_endpoint_auth_method", Hiding::Clear),
 ]);
 
 const USER_AUTH: Hiding = Hiding::Fields(&[

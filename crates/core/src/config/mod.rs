@@ -79,8 +79,8 @@ pub use json_text::MAX_DOCUMENT_BYTES;
 pub use merge::MaskedValue;
 pub use problem::{Problem, Severity};
 pub use server::{
-    HeadersFromContext, OAuth, OAuthGrant, OnMissing, Origin, Remote, Routing, RoutingMode, Secret, ServerConfig,
-    ServerEntry, Stdio, TaskToolset, ToolOverride, Transport, UnknownOutcome, UserAuth,
+    ClientAuthentication, HeadersFromContext, OAuth, OAuthGrant, OnMissing, Origin, Remote, Routing, RoutingMode,
+    Secret, ServerConfig, ServerEntry, Stdio, TaskToolset, ToolOverride, Transport, UnknownOutcome, UserAuth,
 };
 pub use servers_by_name::ServersByName;
 pub use view::view;

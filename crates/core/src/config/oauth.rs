@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::fields::Fields;
 use super::web_address;
-use super::{OAuth, OAuthGrant, Secret, UnknownOutcome};
+use super::{ClientAuthentication, OAuth, OAuthGrant, Secret, UnknownOutcome};
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "enabled",
     "token_url",
     "grant_type",
@@ -26,12 +26,19 @@ const KEYS: [&str; 16] = [
     "extra_token_params",
     "reuse_leeway_seconds",
     "unknown_outcome",
+    "token_endpoint_auth_method",
 ];
 const GRANTS: [(&str, OAuthGrant); 2] =
     [("client_credentials", OAuthGrant::ClientCredentials), ("refresh_token", OAuthGrant::RefreshToken)];
 
 const UNKNOWN_OUTCOMES: [(&str, UnknownOutcome); 2] =
     [("probe_once", UnknownOutcome::ProbeOnce), ("reauth", UnknownOutcome::Reauth)];
+
+/// The names of RFC 7591 §2.
+const AUTHENTICATIONS: [(&str, ClientAuthentication); 2] = [
+    ("client_secret_post", ClientAuthentication::SecretPost),
+    ("client_secret_basic", ClientAuthentication::SecretBasic),
+];
 
 /// A token with less than this left counts as expiring (contract 1.5).
 const DEFAULT_SKEW_SECONDS: u64 = 60;
@@ -65,6 +72,7 @@ pub(super) fn read(server: &Fields<'_>) -> Option<OAuth> {
             .collect(),
         reuse_leeway: seconds(&oauth, "reuse_leeway_seconds", 0),
         unknown_outcome: oauth.word("unknown_outcome", &UNKNOWN_OUTCOMES).unwrap_or_default(),
+        authentication: oauth.word("token_endpoint_auth_method", &AUTHENTICATIONS).unwrap_or_default(),
     };
     warn_of_missing_credentials(&oauth, &read);
     Some(read)
@@ -135,6 +143,7 @@ mod tests {
         assert!(oauth.refresh_token.is_none() && oauth.extra_token_params.is_empty());
         // Architecture.md §10, credentials.
         assert_eq!((oauth.reuse_leeway, oauth.unknown_outcome), (Duration::ZERO, UnknownOutcome::ProbeOnce));
+        assert_eq!(oauth.authentication, ClientAuthentication::SecretPost);
     }
 
     #[test]
@@ -143,7 +152,8 @@ mod tests {
         let body = remote(
             r#"{"token_url": "https://t/", "grant_type": "refresh_token", "refresh_token": "r", "scope": "s",
                 "audience": "a", "token_field": "at", "refresh_skew_seconds": 0, "extra_token_params": {"k": "v"},
-                "reuse_leeway_seconds": 30, "unknown_outcome": "reauth"}"#,
+                "reuse_leeway_seconds": 30, "unknown_outcome": "reauth",
+                "token_endpoint_auth_method": "client_secret_basic"}"#,
         );
         assert_quiet(&[&body]);
         let server = good(&body);
@@ -151,6 +161,7 @@ mod tests {
         assert_eq!((oauth.grant, oauth.refresh_skew), (OAuthGrant::RefreshToken, Duration::ZERO));
         assert_eq!((oauth.scope.as_deref(), oauth.audience.as_deref()), (Some("s"), Some("a")));
         assert_eq!((oauth.reuse_leeway.as_secs(), oauth.unknown_outcome), (30, UnknownOutcome::Reauth));
+        assert_eq!(oauth.authentication, ClientAuthentication::SecretBasic);
         assert_eq!((oauth.token_field.as_str(), oauth.extra_token_params[0].1.expose()), ("at", "v"));
     }
 
@@ -168,6 +179,10 @@ mod tests {
             (r#"{"token_url": "https://t", "extra_token_params": {"k": 1}}"#, "extra_token_params.k: must be a string"),
             (r#"{"token_url": "https://t", "reuse_leeway_seconds": -1}"#, "must be 0 or more"),
             (r#"{"token_url": "https://t", "unknown_outcome": "hope"}"#, "oauth.unknown_outcome: must be"),
+            (
+                r#"{"token_url": "https://t", "token_endpoint_auth_method": "none"}"#,
+                "token_endpoint_auth_method: must be",
+            ),
             (r#""x""#, "oauth: must be an object"),
         ] {
             assert_dropped(&[(&remote(oauth), reason)]);

@@ -11,7 +11,7 @@ use super::samples::read;
 use super::{check, json_text};
 
 /// Keys that mean something somewhere, so that random documents reach the readers.
-const KEYS: [&str; 44] = [
+const KEYS: [&str; 45] = [
     "mcpServers",
     "mcpInterceptors",
     "skills",
@@ -37,6 +37,7 @@ const KEYS: [&str; 44] = [
     "refresh_skew_seconds",
     "reuse_leeway_seconds",
     "unknown_outcome",
+    "token_endpoint_auth_method",
     "user_auth",
     "users",
     "header",

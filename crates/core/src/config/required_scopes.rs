@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::ServerConfig;
 use super::env_refs::Text;
 use super::fields::{Field, Fields};
 use crate::identity::is_scope;
@@ -16,6 +17,20 @@ const MAX_REQUIRED_SCOPES: usize = 16;
 
 /// One scope; the longest that issuers use are addresses.
 const MAX_SCOPE_BYTES: usize = 128;
+
+impl ServerConfig {
+    /// The OAuth scopes that a call of one tool requires, by its raw name: those of its override, else the server's.
+    pub fn scopes_of(&self, raw_tool: &str) -> &Arc<[String]> {
+        let written = self.tools.iter().find(|(name, _)| name == raw_tool);
+        written.and_then(|(_, written)| written.required_scopes.as_ref()).unwrap_or(&self.required_scopes)
+    }
+
+    /// Every scope that some use of the server requires; one may be among them twice.
+    pub fn all_scopes(&self) -> impl Iterator<Item = &String> {
+        let of_tools = self.tools.iter().filter_map(|(_, written)| written.required_scopes.as_deref());
+        self.required_scopes.iter().chain(of_tools.flatten())
+    }
+}
 
 /// What is written; `None` = nothing.
 pub(super) fn read(fields: &Fields<'_>) -> Option<Arc<[String]>> {

@@ -141,20 +141,6 @@ impl ServerConfig {
     }
 }
 
-impl ServerConfig {
-    /// The OAuth scopes that a call of one tool requires, by its raw name: those of its override, else the server's.
-    pub fn scopes_of(&self, raw_tool: &str) -> &Arc<[String]> {
-        let written = self.tools.iter().find(|(name, _)| name == raw_tool);
-        written.and_then(|(_, written)| written.required_scopes.as_ref()).unwrap_or(&self.required_scopes)
-    }
-
-    /// Every scope that some use of the server requires; one may be among them twice.
-    pub fn all_scopes(&self) -> impl Iterator<Item = &String> {
-        let of_tools = self.tools.iter().filter_map(|(_, written)| written.required_scopes.as_deref());
-        self.required_scopes.iter().chain(of_tools.flatten())
-    }
-}
-
 /// How a server is reached (contract 1.10).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Transport {
@@ -316,6 +302,18 @@ pub struct OAuth {
     pub reuse_leeway: Duration,
     /// What is done when nobody knows whether a refresh token was spent.
     pub unknown_outcome: UnknownOutcome,
+    /// How the client proves to the endpoint who it is.
+    pub authentication: ClientAuthentication,
+}
+
+/// The field `oauth.token_endpoint_auth_method` (RFC 6749 §2.3.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClientAuthentication {
+    /// `client_secret_post`: id and secret are fields of the form.
+    #[default]
+    SecretPost,
+    /// `client_secret_basic`: both are the credentials of HTTP Basic, and none stands in the form.
+    SecretBasic,
 }
 
 /// The field `oauth.unknown_outcome`.

@@ -1,9 +1,9 @@
-//! The form of a token request (contract 7.1).
+//! The form of a token request (contract 7.1), and the client that is not in it.
 //!
 //! Owns its fields and who has the last word over each. A request that is bound to fail is not made: it would show
 //! half a credential to the endpoint for nothing.
 
-use crate::config::{OAuth, OAuthGrant, Secret};
+use crate::config::{ClientAuthentication, OAuth, OAuthGrant, Secret};
 
 /// Why no token can be asked for. Names the fields that are missing, never a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,8 +24,9 @@ pub enum CannotAsk {
 /// # Errors
 /// The grant lacks what it needs; nothing must be sent then.
 pub fn form(oauth: &OAuth, refresh_token: Option<&Secret>) -> Result<Vec<(String, Secret)>, CannotAsk> {
-    let client_id = oauth.client_id.as_deref().filter(|id| !id.is_empty()).map(Secret::new);
+    let client_id = client_id(oauth).map(Secret::new);
     let client_secret = set(oauth.client_secret.as_ref());
+    let is_in_form = basic(oauth).is_none();
     let refresh_token = set(refresh_token);
     let mut form: Vec<(String, Secret)> = Vec::new();
     for (name, value) in &oauth.extra_token_params {
@@ -40,19 +41,32 @@ pub fn form(oauth: &OAuth, refresh_token: Option<&Secret>) -> Result<Vec<(String
     match oauth.grant {
         OAuthGrant::ClientCredentials => {
             let (Some(id), Some(secret)) = (client_id, client_secret) else { return Err(CannotAsk::NoClient) };
-            put(&mut form, "client_id", id);
-            put(&mut form, "client_secret", secret);
+            if is_in_form {
+                put(&mut form, "client_id", id);
+                put(&mut form, "client_secret", secret);
+            }
         }
         OAuthGrant::RefreshToken => {
             put(&mut form, "refresh_token", refresh_token.ok_or(CannotAsk::NoRefreshToken)?);
             for (name, value) in [("client_id", client_id), ("client_secret", client_secret)] {
-                if let Some(value) = value {
+                if let Some(value) = value.filter(|_| is_in_form) {
                     put(&mut form, name, value);
                 }
             }
         }
     }
     Ok(form)
+}
+
+/// The id and the secret of a client that proves who it is by HTTP Basic. One without a secret has nothing to prove:
+/// its id stays in the form (RFC 6749 §2.3.1, §3.2.1).
+pub fn basic(oauth: &OAuth) -> Option<(&str, Secret)> {
+    let is_basic = oauth.authentication == ClientAuthentication::SecretBasic;
+    is_basic.then(|| Some((client_id(oauth)?, set(oauth.client_secret.as_ref())?)))?
+}
+
+fn client_id(oauth: &OAuth) -> Option<&str> {
+    oauth.client_id.as_deref().filter(|id| !id.is_empty())
 }
 
 /// An empty value is none: an empty credential is never sent.
@@ -125,6 +139,22 @@ mod tests {
         ] {
             assert_eq!(sent(&oauth(half), None), Err(CannotAsk::NoClient), "{half}");
         }
+    }
+
+    #[test]
+    fn a_client_of_http_basic_stands_in_no_form() {
+        // RFC 6749 §2.3.1: never in two ways at once.
+        const BASIC: &str = r#""token_endpoint_auth_method": "client_secret_basic", "client_id": "c""#;
+        let client = |oauth: &OAuth| basic(oauth).map(|(id, secret)| format!("{id}:{}", secret.expose()));
+        let whole = oauth(&format!(r#"{BASIC}, "client_secret": "s""#));
+        assert_eq!(sent(&whole, None).unwrap(), ["grant_type=client_credentials"]);
+        assert_eq!(client(&whole).as_deref(), Some("c:s"));
+        let refresh = oauth(&format!(r#"{BASIC}, "client_secret": "s", "grant_type": "refresh_token""#));
+        assert_eq!(sent(&refresh, Some("rt")).unwrap(), ["grant_type=refresh_token", "refresh_token=rt"]);
+        let public = oauth(&format!(r#"{BASIC}, "grant_type": "refresh_token""#));
+        assert_eq!(sent(&public, Some("rt")).unwrap(), ["grant_type=refresh_token", "refresh_token=rt", "client_id=c"]);
+        assert_eq!((client(&public), client(&oauth(r#""client_id": "c", "client_secret": "s""#))), (None, None));
+        assert_eq!(sent(&oauth(BASIC), None), Err(CannotAsk::NoClient));
     }
 
     #[test]

@@ -15,6 +15,6 @@ mod samples;
 
 pub use answer::{Given, NotGiven};
 pub use chain::Fingerprint;
-pub use form::{CannotAsk, form};
+pub use form::{CannotAsk, basic, form};
 pub use freshness::is_expiring;
 pub use refusal::Refusal;

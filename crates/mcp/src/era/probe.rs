@@ -125,7 +125,12 @@ async fn modern(channel: &dyn Channel, opening: &Opening) -> Result<Greeting, Op
 async fn discover(channel: &dyn Channel, opening: &Opening) -> Result<Box<RawValue>, CallError> {
     let protocol = stateless::protocol_meta(&opening.server);
     let params = meta::params(&[], Meta { protocol: &protocol, ..Meta::default() })?;
-    channel.request(DISCOVER, Some(params), RequestExtras::opening()).await
+    match channel.request(DISCOVER, Some(params.clone()), RequestExtras::opening()).await {
+        Err(refusal) if versions::refuses_what_it_lists(&refusal) => {
+            channel.request(DISCOVER, Some(params), RequestExtras::opening()).await
+        }
+        answer => answer,
+    }
 }
 
 /// Never hangs on one error code: whatever is not surely modern is legacy (mcp.md §3.5).
@@ -157,10 +162,9 @@ fn judge(opening: &Opening, answer: Result<Box<RawValue>, CallError>) -> Verdict
 fn common(opening: &Opening, supported: &[String]) -> Verdict {
     match versions::newest_legacy_of(supported) {
         Some(version) => Verdict::Legacy(Some(version)),
-        None => Verdict::Neither(OpenError::Protocol(format!(
-            "server `{}` speaks {:.200}, of which we speak none",
-            opening.server.name,
-            format!("{supported:?}")
+        None => Verdict::Neither(OpenError::Protocol(versions::nothing_common(
+            &format!("server `{}`", opening.server.name),
+            supported,
         ))),
     }
 }
@@ -217,6 +221,17 @@ mod tests {
         let (channel, era) = tried(&auto(), [Says::Result(r#"{"supportedVersions":["2031-01-01"]}"#)]).await;
         assert!(era.expect_err("nothing in common").contains("2031-01-01"));
         assert_eq!(channel.methods(), [DISCOVER]);
+    }
+
+    #[tokio::test]
+    async fn a_refused_revision_that_is_listed_is_offered_once_more() {
+        let refusal = || Says::Unsupported(r#"{"supported":["2026-07-28"],"requested":"2026-07-28"}"#);
+        let (channel, era) = tried(&auto(), [refusal(), MODERN]).await;
+        assert_eq!(era, Ok(Era::Modern));
+        assert_eq!(channel.methods(), [DISCOVER; 2]);
+        let (channel, era) = tried(&auto(), [refusal(), refusal()]).await;
+        assert!(era.expect_err("refused twice").contains("refuses"));
+        assert_eq!(channel.methods(), [DISCOVER; 2]);
     }
 
     #[tokio::test(start_paused = true)]

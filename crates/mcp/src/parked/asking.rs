@@ -39,6 +39,13 @@ pub(crate) enum Asker {
     Open(Arc<Asking>),
 }
 
+impl Asker {
+    /// Whether anything can be asked of whoever made the request.
+    pub(crate) fn can_be_asked(&self) -> bool {
+        matches!(self, Self::Open(asking) if !asking.abilities.are_none())
+    }
+}
+
 /// The questions of one call.
 pub(crate) struct Asking {
     abilities: Abilities,

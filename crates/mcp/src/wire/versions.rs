@@ -30,6 +30,20 @@ pub(crate) fn holds_modern(versions: &[String]) -> bool {
     versions.iter().any(|version| version == MODERN_VERSION)
 }
 
+/// Whether this error refuses our modern revision and lists it as one that is spoken: then it is offered once more
+/// (mcp.md §2.3).
+pub(crate) fn refuses_what_it_lists(error: &CallError) -> bool {
+    matches!(error, CallError::Rpc { code: errors::VERSION_UNSUPPORTED, .. }) && holds_modern(&listed_in(error))
+}
+
+/// Why there is no way on with a server that lists these revisions, none of the legacy era.
+pub(crate) fn nothing_common(server: &str, listed: &[String]) -> String {
+    if holds_modern(listed) {
+        return format!("{server} refuses revision {MODERN_VERSION}, which it lists as one that it speaks");
+    }
+    format!("{server} speaks {:.200}, of which we speak none", format!("{listed:?}"))
+}
+
 /// The revision to offer after `initialize` with `offered` was refused with `error`: the newest other one that the
 /// error names in its data or, as many servers do, in its message.
 pub(crate) fn to_offer_after(offered: &str, error: &CallError) -> Option<&'static str> {
@@ -81,6 +95,17 @@ mod tests {
     fn a_refusal_that_names_nothing_new_is_final() {
         assert_eq!(to_offer_after("2025-11-25", &refused("2025-11-25? never heard of it", None)), None);
         assert_eq!(to_offer_after("2025-11-25", &CallError::Malformed("2025-06-18".to_owned())), None);
+    }
+
+    #[test]
+    fn a_refusal_of_a_revision_may_list_that_revision() {
+        let refused = |code, data: &str| {
+            let data = Some(Arc::from(RawValue::from_string(data.to_owned()).expect("valid JSON")));
+            refuses_what_it_lists(&CallError::Rpc { code, message: "no".to_owned(), data })
+        };
+        assert!(refused(-32022, r#"{"supported":["2031-01-01","2026-07-28"],"requested":"2026-07-28"}"#));
+        assert!(!refused(-32022, r#"{"supported":["2025-11-25"]}"#));
+        assert!(!refused(-32602, r#"{"supported":["2026-07-28"]}"#));
     }
 
     #[test]

@@ -11,13 +11,15 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use caribou_core::config::Secret;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use caribou_core::config::{OAuth, Secret};
 use caribou_core::masker::Masker;
 use caribou_core::oauth::{self, Given, NotGiven, Refusal};
 use caribou_egress::{Guard, WayOut, refusal_in};
 use caribou_ports::BoxFuture;
 use caribou_ports::token_endpoint::{StillHeld, TokenAnswer, TokenEndpoint, TokenRequest, TokenRequestError};
-use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use reqwest::{Body, Client, Response, StatusCode, Url};
 use tokio::sync::oneshot;
 
@@ -60,8 +62,9 @@ impl TokenEndpoint for TokenEndpoints {
             if let Some(guard) = guard {
                 guard.check(&url).map_err(not_sent)?;
             }
-            let masker = masking::of_request(&request.oauth, &form);
-            let response = send(&client, url, &form, request.still_held.clone()).await?;
+            let basic = basic(&request.oauth);
+            let masker = masking::of_request(&request.oauth, &form, basic.as_ref());
+            let response = send(&client, url, &form, basic, request.still_held.clone()).await?;
             read(response, &request, &masker).await
         })
     }
@@ -79,6 +82,14 @@ fn unusable(why: impl ToString) -> TokenRequestError {
     TokenRequestError::Unusable { message: why.to_string(), refresh_token: None }
 }
 
+/// The credentials of a client that authenticates by HTTP Basic: id and secret are encoded as in a form before they are
+/// joined (RFC 6749 §2.3.1).
+fn basic(oauth: &OAuth) -> Option<Secret> {
+    let (id, secret) = oauth::basic(oauth)?;
+    let encoded = |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+    Some(Secret::new(BASE64_STANDARD.encode(format!("{}:{}", encoded(id), encoded(secret.expose())))))
+}
+
 /// Nobody has asked for the form yet.
 const HELD: u8 = 0;
 /// It is on its way.
@@ -93,17 +104,24 @@ async fn send(
     client: &Client,
     url: Url,
     form: &[(String, Secret)],
+    basic: Option<Secret>,
     still_held: Option<StillHeld>,
 ) -> Result<Response, TokenRequestError> {
     let text = encoded(form);
     let hand = Arc::new(AtomicU8::new(HELD));
     let (taken, connected) = oneshot::channel();
-    let request = client
+    let mut request = client
         .post(url)
         .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
         .header(CONTENT_LENGTH, text.len())
         .header(ACCEPT, "application/json")
         .body(Body::wrap_stream(handed_over(text, hand.clone(), taken, still_held)));
+    // Base64 is visible ASCII: it can always stand in a header.
+    let basic = basic.and_then(|basic| HeaderValue::from_str(&format!("Basic {}", basic.expose())).ok());
+    if let Some(mut basic) = basic {
+        basic.set_sensitive(true);
+        request = request.header(AUTHORIZATION, basic);
+    }
     let mut answer = pin!(request.send());
     let connecting = async {
         tokio::select! {

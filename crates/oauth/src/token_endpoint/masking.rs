@@ -16,14 +16,16 @@ const MAX_SHOWN: usize = 200;
 /// Of the fields of a form, those that are no secret: a provider's hint about them is what an operator needs to read.
 const PLAIN: [&str; 3] = ["grant_type", "scope", "audience"];
 
-/// Hides what was sent.
-pub(super) fn of_request(oauth: &OAuth, form: &[(String, Secret)]) -> Masker {
+/// Hides what was sent, `basic` as the credentials of HTTP Basic.
+pub(super) fn of_request(oauth: &OAuth, form: &[(String, Secret)], basic: Option<&Secret>) -> Masker {
     let sent = form.iter().filter(|(name, _)| !PLAIN.contains(&name.as_str())).map(|(_, value)| value.expose());
     let seed = oauth.refresh_token.as_ref().map(Secret::expose);
     let client = oauth.client_secret.as_ref().map(Secret::expose);
     let url = url::Url::parse(&oauth.token_url).ok();
     let login = url.as_ref().and_then(|url| url.password());
-    Masker::new(sent.chain(seed).chain(client).chain(login).map(str::to_owned))
+    let id = oauth.client_id.as_deref();
+    let basic = basic.map(Secret::expose);
+    Masker::new(sent.chain(seed).chain(client).chain(login).chain(id).chain(basic).map(str::to_owned))
 }
 
 /// Hides what came back as well.

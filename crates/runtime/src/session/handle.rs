@@ -214,7 +214,8 @@ impl Handle {
         // Several calls may see the same end, which counts once.
         if never_worked && !self.never_worked.swap(true, Ordering::AcqRel) {
             let failure = OpenError::Exited(disconnect.clone());
-            let _ = self.registry.cast(RegistryMessage::NeverWorked { key: self.key.clone(), failure });
+            let (key, generation) = (self.key.clone(), self.generation);
+            let _ = self.registry.cast(RegistryMessage::NeverWorked { key, generation, failure });
         }
         self.retire();
     }

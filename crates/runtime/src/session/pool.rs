@@ -19,7 +19,7 @@ use super::actor::SessionMessage;
 use super::closing::refuse;
 use super::handle::{Handle, NotOpened, Waiter};
 use super::home::Home;
-use crate::config::Binding;
+use crate::config::{Binding, Generation};
 use crate::options::Options;
 
 /// One session of the pool.
@@ -46,8 +46,9 @@ pub(super) struct WaitingKey {
 /// themselves, and must not block others (invariant P1).
 type Blamed = (ServerName, Option<(UserId, Option<CredentialDigest>)>);
 
-/// Failed starts in a row.
+/// Failed starts in a row, under one definition of the server: they say nothing about another.
 struct Failing {
+    generation: Generation,
     failures: u32,
     not_before: Instant,
     last: OpenError,
@@ -176,32 +177,36 @@ impl Pool {
         self.wanted.store(self.draining || !self.waiting.is_empty(), Ordering::Release);
     }
 
-    /// Whether the server is left alone for now, as far as this key is concerned: its last failure, and for how long.
-    pub(super) fn backing_off(&self, key: &SessionKey) -> Option<(OpenError, Duration)> {
+    /// Whether the server is left alone for now, as far as this key and generation are concerned: its last failure, and
+    /// for how long.
+    pub(super) fn backing_off(&self, key: &SessionKey, generation: Generation) -> Option<(OpenError, Duration)> {
         let now = Instant::now();
         let rows = [(key.server.clone(), None), blamed_by_user(key)];
-        let failing = rows.iter().filter_map(|row| self.failing.get(row)).max_by_key(|failing| failing.not_before)?;
+        let failing = rows.iter().filter_map(|row| self.failing.get(row));
+        let failing = failing.filter(|failing| failing.generation == generation);
+        let failing = failing.max_by_key(|failing| failing.not_before)?;
         let left = failing.not_before.saturating_duration_since(now);
         (!left.is_zero()).then(|| (failing.last.clone(), left))
     }
 
     /// Notes one more failed start in a row.
-    pub(super) fn failed(&mut self, key: &SessionKey, error: OpenError) {
+    pub(super) fn failed(&mut self, key: &SessionKey, generation: Generation, error: OpenError) {
         match error {
-            OpenError::Denied(_) => self.blame(blamed_by_user(key), error),
-            error => self.blame((key.server.clone(), None), error),
+            OpenError::Denied(_) => self.blame(blamed_by_user(key), generation, error),
+            error => self.blame((key.server.clone(), None), generation, error),
         }
     }
 
     /// Notes one more session in a row that ended before it answered anything.
-    pub(super) fn never_worked(&mut self, key: &SessionKey, error: OpenError) {
-        self.blame(blamed_by_user(key), error);
+    pub(super) fn never_worked(&mut self, key: &SessionKey, generation: Generation, error: OpenError) {
+        self.blame(blamed_by_user(key), generation, error);
     }
 
-    fn blame(&mut self, blamed: Blamed, error: OpenError) {
-        let failures = self.failing.get(&blamed).map_or(0, |failing| failing.failures).saturating_add(1);
+    fn blame(&mut self, blamed: Blamed, generation: Generation, error: OpenError) {
+        let before = self.failing.get(&blamed).filter(|failing| failing.generation == generation);
+        let failures = before.map_or(0, |failing| failing.failures).saturating_add(1);
         let not_before = Instant::now() + backoff::before_next_start(failures);
-        self.failing.insert(blamed, Failing { failures, not_before, last: error });
+        self.failing.insert(blamed, Failing { generation, failures, not_before, last: error });
     }
 
     /// Forgets brief lives of long ago, so that what is remembered of users is bounded by what starts in that time.

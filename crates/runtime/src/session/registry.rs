@@ -24,7 +24,7 @@ use super::joining::join;
 use super::pool::{Held, Kind, Pool};
 use super::reaping::is_standing;
 use crate::catalog::DirtyLists;
-use crate::config::{Binding, InForce};
+use crate::config::{Binding, Generation, InForce};
 use crate::metrics::Metrics;
 use crate::oauth::Chains;
 use crate::options::Options;
@@ -55,7 +55,7 @@ pub(crate) enum RegistryMessage {
     /// A session went live.
     Started(ServerName),
     /// A session ended soon after it went live, before any answer.
-    NeverWorked { key: SessionKey, failure: OpenError },
+    NeverWorked { key: SessionKey, generation: Generation, failure: OpenError },
     /// A session gave its first answer.
     Answered(SessionKey),
     /// A call saw a session fail.
@@ -124,7 +124,9 @@ impl Actor for Registry {
                 state.pool.started(&server);
                 self.serve_waiting(&myself, state).await;
             }
-            RegistryMessage::NeverWorked { key, failure } => state.pool.never_worked(&key, failure),
+            RegistryMessage::NeverWorked { key, generation, failure } => {
+                state.pool.never_worked(&key, generation, failure);
+            }
             RegistryMessage::Answered(key) => state.pool.answered(&key),
             RegistryMessage::Lost(handle) => close_one(&mut state.pool, &handle),
             RegistryMessage::Closing(handle) => {
@@ -215,7 +217,7 @@ impl Registry {
         if let Some(held) = state.pool.held.get_mut(&key) {
             return join(held, &binding, waiters, state.pool.draining);
         }
-        if let Some((last, retry_after)) = state.pool.backing_off(&key) {
+        if let Some((last, retry_after)) = state.pool.backing_off(&key, binding.generation) {
             return refuse(waiters, &NotOpened::BackingOff { last, retry_after });
         }
         if state.pool.draining && !binding.home.is_there() {
@@ -301,7 +303,7 @@ impl Registry {
                 if let OpenError::Exited(disconnect) = &error {
                     state.pool.stderr.insert(handle.server.name.clone(), disconnect.stderr.clone());
                 }
-                state.pool.failed(&handle.key, error);
+                state.pool.failed(&handle.key, handle.generation, error);
             }
             None => {
                 if let Some(session) = handle.session() {
@@ -333,7 +335,7 @@ impl Registry {
             if waiting.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 let Some(late) = state.pool.waiting.remove(at) else { break };
                 refuse(late.waiters, &NotOpened::NoRoom { limit: now.limit });
-            } else if let Some((last, retry_after)) = state.pool.backing_off(&waiting.key) {
+            } else if let Some((last, retry_after)) = state.pool.backing_off(&waiting.key, waiting.binding.generation) {
                 let Some(refused) = state.pool.waiting.remove(at) else { break };
                 refuse(refused.waiters, &NotOpened::BackingOff { last, retry_after });
             } else if now.held < now.limit {

@@ -4,7 +4,6 @@
 //! A refusal of the session that a request named means "not processed": only then, and only once, is a request sent
 //! again; likewise a modern call that was refused for its headers. Everything else is reported, never repeated (S2).
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -28,7 +27,7 @@ use super::live::{Live, session_id};
 use super::mirrors::Mirrors;
 use super::notices::{CANCELLED, CancelOnDrop};
 use super::refusal::{Failure, Refused};
-use super::watch;
+use super::watch::Watch;
 use crate::channel::{Channel, Opening, RequestExtras};
 use crate::era::Greeting;
 use crate::era::handshake::{self, INITIALIZE, INITIALIZED};
@@ -36,6 +35,7 @@ use crate::era::memory::EraMemory;
 use crate::era::stateless::{Announced, protocol_meta};
 use crate::error::masked;
 use crate::listing;
+use crate::parked::Asker;
 use crate::wire::envelope;
 use crate::wire::errors::HEADER_MISMATCH;
 use crate::wire::meta::Meta;
@@ -65,8 +65,7 @@ pub(crate) struct HttpChannel {
     eras: Arc<EraMemory>,
     closed: CancellationToken,
     goodbye: Arc<OnceCell<()>>,
-    /// Whether a standing stream is kept.
-    is_watching: AtomicBool,
+    watch: Watch,
 }
 
 impl HttpChannel {
@@ -83,7 +82,7 @@ impl HttpChannel {
             eras: Arc::clone(&opening.eras),
             closed: CancellationToken::new(),
             goodbye: Arc::default(),
-            is_watching: AtomicBool::new(false),
+            watch: Watch::default(),
         }
     }
 
@@ -97,11 +96,17 @@ impl HttpChannel {
         self.exchange.live().session.is_some()
     }
 
-    /// Keeps a standing stream for changes of these lists until the channel is closed. One at most: a message goes on
-    /// one stream only.
+    /// Keeps a standing stream for changes of these lists until the channel is closed.
     pub(crate) fn watch_lists(&self, lists: Announced) {
-        if !self.is_watching.swap(true, Ordering::AcqRel) {
-            watch::start(Arc::clone(&self.exchange), self.closed.clone(), lists);
+        self.watch.start(&self.exchange, &self.closed, lists);
+    }
+
+    /// Opens the standing stream before a call of somebody who can be asked: a server may ask on it, and what it asks
+    /// where nobody listens is lost (mcp.md §3.3). It may have none, or say nothing on it for long.
+    async fn hear_questions(&self, asker: &Asker) {
+        if self.exchange.era == Era::Legacy && self.has_session() && asker.can_be_asked() {
+            self.watch_lists(Announced::default());
+            self.watch.tried().await;
         }
     }
 
@@ -137,6 +142,9 @@ impl HttpChannel {
     ) -> Result<Box<RawValue>, CallError> {
         let mut asked = self.exchange.asked(method, extras.progress.clone());
         asked.asker = extras.asker.clone();
+        self.hear_questions(&asked.asker).await;
+        // Registered for what comes on the standing stream; its own answer comes on its own. The table has no end.
+        let _running = self.exchange.running.register_call(extras.progress.clone(), asked.asker.clone());
         let body = Bytes::from(envelope::request(asked.id, method, params));
         // In the modern era closing the stream, which dropping does, is the notice.
         let is_told = self.exchange.era == Era::Legacy && extras.cancellable;

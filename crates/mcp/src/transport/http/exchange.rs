@@ -28,7 +28,7 @@ use crate::transport::event_stream::EventStream;
 use crate::wire::envelope::{Message, each_message};
 use crate::wire::excerpt::excerpt;
 use crate::wire::headers::LAST_EVENT_ID;
-use crate::wire::ids::ResponseId;
+use crate::wire::ids::{Pending, ResponseId};
 use crate::wire::limits::ENVELOPE_BYTES;
 use crate::wire::progress::ProgressRoute;
 
@@ -56,6 +56,8 @@ pub(crate) struct Exchange {
     pub(crate) link: Arc<Link>,
     pub(crate) notices: Arc<Notices>,
     pub(crate) asks: Arc<ServerAsks>,
+    /// The requests of a legacy session that run: what comes on its standing stream may belong to one of them.
+    pub(crate) running: Arc<Pending>,
     /// The era in use; only the legacy one resumes streams.
     pub(crate) era: Era,
     /// Bound of one answer, envelope included.
@@ -107,6 +109,7 @@ impl Exchange {
             notices: Notices::new(Arc::clone(&link)),
             link,
             asks: Arc::clone(&opening.asks),
+            running: opening.asks.pending(),
             era,
             max_message_bytes: opening.max_message_bytes,
             live: RwLock::new(Arc::new(live)),
@@ -294,11 +297,11 @@ impl Exchange {
         Err(lost())
     }
 
-    /// Whom what comes on the stream of a request is for.
-    fn listeners<'a>(asked: Option<&'a Asked<'_>>) -> Listeners<'a> {
+    /// Whom what comes on the stream of a request is for, or on the standing stream.
+    fn listeners<'a>(&'a self, asked: Option<&'a Asked<'_>>) -> Listeners<'a> {
         match asked {
             Some(asked) => Listeners::Own { progress: asked.progress.as_ref(), asker: &asked.asker },
-            None => Listeners::Own { progress: None, asker: &Asker::None },
+            None => Listeners::Shared(&self.running),
         }
     }
 
@@ -318,12 +321,12 @@ impl Exchange {
             },
             Message::Request { id, method, params } => {
                 let later = || self.notices.reply(self.notice(live, ANSWER, Vec::new()));
-                if let Some(answer) = self.asks.answer(id, &method, params, Self::listeners(asked), later) {
+                if let Some(answer) = self.asks.answer(id, &method, params, self.listeners(asked), later) {
                     self.notices.send_later(self.notice(live, ANSWER, answer));
                 }
             }
             Message::Notification { method, params } => {
-                self.asks.notice(&method, params, Self::listeners(asked));
+                self.asks.notice(&method, params, self.listeners(asked));
             }
             Message::Noise(noise) => {
                 self.asks.odd(Oddity::NotAMessage);

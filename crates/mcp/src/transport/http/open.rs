@@ -46,6 +46,8 @@ enum Verdict {
     Legacy(Option<&'static str>),
     /// It is in trouble, which says nothing.
     Unknown,
+    /// It said nothing for so long that it is taken for legacy.
+    Silent,
 }
 
 /// Opens a session with the server at `remote`.
@@ -84,6 +86,7 @@ impl Search<'_> {
             Verdict::Modern(channel, greeting) => (Ok(self.opened(channel, greeting)), true),
             Verdict::Legacy(version) => (self.legacy(version).await, true),
             Verdict::Unknown => (self.legacy(None).await, false),
+            Verdict::Silent => (self.legacy_unless_slow().await, true),
         };
         let opened = opened.map_err(|miss| miss.error)?;
         if is_sure {
@@ -93,11 +96,23 @@ impl Search<'_> {
         Ok(opened)
     }
 
+    /// A server that did not answer the modern question. It may only have been slow: a modern one refuses `initialize`.
+    async fn legacy_unless_slow(&self) -> Result<Opened, Miss> {
+        let missed = match self.legacy(None).await {
+            Err(missed) if missed.is_modern => missed,
+            opened => return opened,
+        };
+        match self.discover(Duration::MAX).await {
+            Ok(Verdict::Modern(channel, greeting)) => Ok(self.opened(channel, greeting)),
+            _ => Err(missed),
+        }
+    }
+
     /// A server that is said to be modern: no other era is tried.
     async fn modern(&self) -> Result<Opened, OpenError> {
         match self.discover(Duration::MAX).await? {
             Verdict::Modern(channel, greeting) => Ok(self.opened(channel, greeting)),
-            Verdict::Legacy(_) | Verdict::Unknown => Err(OpenError::Protocol(format!(
+            Verdict::Legacy(_) | Verdict::Unknown | Verdict::Silent => Err(OpenError::Protocol(format!(
                 "{} is set to `protocol: modern` but does not speak revision {MODERN_VERSION}",
                 self.link.name()
             ))),
@@ -125,8 +140,16 @@ impl Search<'_> {
         let protocol = stateless::protocol_meta(&self.opening.server);
         let params = meta::params(&[], Meta { protocol: &protocol, ..Meta::default() })
             .map_err(|error| self.failed(DISCOVER, error))?;
-        let Ok(answer) = timeout(patience, channel.probe(DISCOVER, &params)).await else {
-            return Ok(Verdict::Legacy(None));
+        let asked = async {
+            match channel.probe(DISCOVER, &params).await {
+                Err(failure) if failure.rpc().is_some_and(versions::refuses_what_it_lists) => {
+                    channel.probe(DISCOVER, &params).await
+                }
+                answer => answer,
+            }
+        };
+        let Ok(answer) = timeout(patience, asked).await else {
+            return Ok(Verdict::Silent);
         };
         match answer {
             Ok(result) => self.judge_result(channel, &result),
@@ -171,11 +194,7 @@ impl Search<'_> {
     fn common(&self, supported: &[String]) -> Result<Verdict, OpenError> {
         match versions::newest_legacy_of(supported) {
             Some(version) => Ok(Verdict::Legacy(Some(version))),
-            None => Err(OpenError::Protocol(format!(
-                "{} speaks {:.200}, of which we speak none",
-                self.link.name(),
-                format!("{supported:?}")
-            ))),
+            None => Err(OpenError::Protocol(versions::nothing_common(&self.link.name(), supported))),
         }
     }
 

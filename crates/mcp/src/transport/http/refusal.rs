@@ -60,11 +60,18 @@ impl From<CallError> for Failure {
 }
 
 impl Failure {
-    /// The code of the JSON-RPC error that the server answered with, under whatever status.
-    pub(crate) fn rpc_code(&self) -> Option<i64> {
+    /// The JSON-RPC error that the server answered with, under whatever status.
+    pub(crate) fn rpc(&self) -> Option<&CallError> {
         match self {
-            Self::Refused(Refused { rpc: Some(CallError::Rpc { code, .. }), .. })
-            | Self::Call(CallError::Rpc { code, .. }) => Some(*code),
+            Self::Refused(Refused { rpc: Some(error), .. }) | Self::Call(error @ CallError::Rpc { .. }) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Its code.
+    pub(crate) fn rpc_code(&self) -> Option<i64> {
+        match self.rpc()? {
+            CallError::Rpc { code, .. } => Some(*code),
             _ => None,
         }
     }

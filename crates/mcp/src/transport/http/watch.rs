@@ -1,4 +1,4 @@
-//! The standing stream on which a server tells that its lists changed, or resources.
+//! The standing stream on which a server tells that its lists changed, or resources, and on which it may ask.
 //!
 //! Owns its re-opening: a GET in the legacy era, `subscriptions/listen` in the modern one (mcp.md §3.3, §5). Events
 //! that were missed while it was broken are made up for by one notice after it is open again. A server that does not
@@ -6,6 +6,7 @@
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use caribou_core::era::Era;
@@ -26,6 +27,10 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The longest pause: a server that came back is heard again within two minutes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(120);
+
+/// How long a call waits for the head of the stream: a round trip to a server far away. Some servers send it with the
+/// first message only.
+const FIRST_HEAD: Duration = Duration::from_secs(1);
 
 /// How long the head of the stream may take.
 const HEAD: Duration = Duration::from_secs(30);
@@ -49,15 +54,34 @@ struct Place {
     generation: u64,
 }
 
-/// Listens in the background until `closed`, to changes of these lists where it must be said which.
-pub(crate) fn start(exchange: Arc<Exchange>, closed: CancellationToken, lists: Announced) {
-    tokio::spawn(async move { closed.run_until_cancelled(keep_listening(&exchange, lists)).await });
+/// The standing stream of one session: one at most, since a message goes on one stream only.
+#[derive(Default)]
+pub(crate) struct Watch {
+    is_started: AtomicBool,
+    /// Set when it is known whether the server offers it.
+    tried: CancellationToken,
 }
 
-async fn keep_listening(exchange: &Exchange, lists: Announced) {
+impl Watch {
+    /// Listens in the background until `closed`, to changes of these lists where it must be said which.
+    pub(crate) fn start(&self, exchange: &Arc<Exchange>, closed: &CancellationToken, lists: Announced) {
+        if self.is_started.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (exchange, closed, tried) = (Arc::clone(exchange), closed.clone(), self.tried.clone());
+        tokio::spawn(async move { closed.run_until_cancelled(keep_listening(&exchange, lists, &tried)).await });
+    }
+
+    /// Waits until the server said whether it offers the stream, but not for long.
+    pub(crate) async fn tried(&self) {
+        let _ = timeout(FIRST_HEAD, self.tried.cancelled()).await;
+    }
+}
+
+async fn keep_listening(exchange: &Exchange, lists: Announced, tried: &CancellationToken) {
     let mut pause = FIRST_PAUSE;
     let mut place = Place::default();
-    while let Heard::Broken { anything, retry } = listen(exchange, lists, &mut place).await {
+    while let Heard::Broken { anything, retry } = listen(exchange, lists, &mut place, tried).await {
         pause = if anything { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
         // Spread: all replicas may have lost the same server at once.
         let pause = pause.max(retry.unwrap_or_default().min(LONGEST_PAUSE));
@@ -66,7 +90,7 @@ async fn keep_listening(exchange: &Exchange, lists: Announced) {
     tracing::debug!(server = %exchange.link.server().name, "the server offers no standing stream for list changes");
 }
 
-async fn listen(exchange: &Exchange, lists: Announced, place: &mut Place) -> Heard {
+async fn listen(exchange: &Exchange, lists: Announced, place: &mut Place, tried: &CancellationToken) -> Heard {
     let nothing = Heard::Broken { anything: false, retry: None };
     let live = exchange.live();
     let asked = (exchange.era == Era::Modern).then(|| exchange.asked(LISTEN, None));
@@ -79,6 +103,7 @@ async fn listen(exchange: &Exchange, lists: Announced, place: &mut Place) -> Hea
             timeout(HEAD, get(exchange, headers)).await
         }
     };
+    tried.cancel();
     let Ok(Ok(response)) = opened else { return nothing };
     match response.status() {
         status if status.is_success() && is_event_stream(response.headers()) => {}

@@ -36,6 +36,30 @@ async fn a_request_is_one_form_and_its_answer_is_read() {
 }
 
 #[tokio::test]
+async fn a_client_may_authenticate_by_http_basic() {
+    // RFC 6749 §2.3.1: id and secret are encoded as in a form, then joined, and stand nowhere else.
+    let server = Server::answering(200, r#"{"access_token": "at"}"#).await;
+    let basic = r#""token_endpoint_auth_method": "client_secret_basic""#;
+    server.ask(&format!("{CLIENT}, {basic}")).await.unwrap();
+    let (head, form) = server.seen()[0].split_once("\r\n\r\n").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    // client-SECRET:p%26ss%2Fw+rd-SECRET
+    let line = "authorization: basic y2xpzw50lvnfq1jfvdpwjti2c3mlmkz3k3jklvnfq1jfva==";
+    assert!(head.to_lowercase().lines().any(|sent| sent == line), "{head}");
+    assert_eq!(form, "grant_type=client_credentials");
+}
+
+#[tokio::test]
+async fn what_stands_in_the_credentials_of_http_basic_is_shown_by_nobody() {
+    // Invariant O3.
+    let told = "{\"error\": \"invalid_client\", \"error_description\": \"Y2xpZW50LVNFQ1JFVDpwJTI2c3MlMkZ3K3JkLVNFQ1JFVA== \
+        client-SECRET p%26ss%2Fw+rd-SECRET\"}";
+    let server = Server::answering(401, told).await;
+    let basic = r#""token_endpoint_auth_method": "client_secret_basic""#;
+    let refused = server.ask(&format!("{CLIENT}, {basic}")).await.unwrap_err().to_string();
+    assert!(refused.contains("invalid_client: *** *** ***"), "{refused}");
+}
+
+#[tokio::test]
 async fn a_refresh_presents_its_token_and_brings_the_successor() {
     // Contract 7.1, refresh_token; 7.2, refresh_token.
     let server = Server::answering(201, r#"{"access_token": "at", "refresh_token": "rt-2", "scope": ["a"]}"#).await;

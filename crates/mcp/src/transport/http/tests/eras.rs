@@ -8,7 +8,7 @@ use caribou_core::era::Era;
 use caribou_ports::mcp::{CallError, OpenError, Session};
 use serde_json::json;
 
-use super::fake::{Client, Fake, PATIENCE, call, discovered, empty, error, initialized, legacy, result, text};
+use super::fake::{Client, Fake, PATIENCE, call, discovered, empty, error, initialized, legacy, result, stream, text};
 
 #[tokio::test]
 async fn a_server_that_answers_the_modern_question_is_modern() {
@@ -54,6 +54,26 @@ async fn a_modern_error_never_leads_to_initialize() {
         assert_eq!(session.facts().era, Era::Modern, "{status} {code}");
         assert_eq!(fake.asked(), ["server/discover"]);
     }
+}
+
+#[tokio::test]
+async fn a_refused_revision_that_is_listed_is_offered_once_more() {
+    // mcp.md §2.3.
+    let refused_before = AtomicBool::new(false);
+    let refusal =
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}}"#;
+    let fake = Fake::start(move |seen| match seen.rpc() {
+        "server/discover" if !refused_before.swap(true, SeqCst) => text(400, "application/json", refusal),
+        _ => discovered(seen),
+    })
+    .await;
+    let session = Client::new().open(&fake.url()).await.unwrap();
+    assert_eq!(session.facts().era, Era::Modern);
+    assert_eq!(fake.asked(), ["server/discover"; 2]);
+    let stubborn = Fake::start(move |_| text(400, "application/json", refusal)).await;
+    let refused = Client::new().open(&stubborn.url()).await.err().unwrap();
+    assert!(matches!(&refused, OpenError::Protocol(why) if why.contains("refuses revision 2026-07-28")), "{refused}");
+    assert_eq!(stubborn.asked(), ["server/discover"; 2]);
 }
 
 #[tokio::test]
@@ -134,6 +154,24 @@ async fn a_server_that_no_longer_speaks_what_it_agreed_to_is_asked_again() {
     client.open(&fake.url()).await.unwrap();
     *speaks.lock().unwrap() = "2025-11-25";
     assert_eq!(client.open(&fake.url()).await.unwrap().facts().version, "2025-11-25");
+}
+
+#[tokio::test]
+async fn a_modern_server_that_was_slow_to_answer_is_asked_once_more() {
+    let held = std::sync::Mutex::new(Vec::new());
+    let fake = Fake::start(move |seen| match seen.rpc() {
+        "server/discover" if held.lock().unwrap().is_empty() => {
+            let (chunks, response) = stream();
+            held.lock().unwrap().push(chunks);
+            response
+        }
+        "server/discover" => discovered(seen),
+        _ => error(seen, 400, -32020, "Missing MCP-Protocol-Version header"),
+    })
+    .await;
+    let session = Client::new().open(&fake.url()).await.unwrap();
+    assert_eq!(session.facts().era, Era::Modern);
+    assert_eq!(fake.asked(), ["server/discover", "initialize", "server/discover"]);
 }
 
 #[tokio::test]
