@@ -12,9 +12,11 @@ const NOBODY: u32 = 65_534;
 
 /// The build's target folder, under which `tests/run` installs what is missing.
 pub fn target_folder() -> PathBuf {
-    let test = std::env::current_exe().expect("a test knows its own path");
-    // target/<profile>/deps/<test>
-    test.ancestors().nth(3).expect("a test lies in the target folder").to_owned()
+    let program = std::env::current_exe().expect("a program knows its own path");
+    // target/<profile>/deps/<test>, or target/<profile>/<program>
+    let folder = program.parent().expect("a program lies in a folder");
+    let profile = if folder.ends_with("deps") { folder.parent() } else { Some(folder) };
+    profile.and_then(Path::parent).expect("what is built lies in the target folder").to_owned()
 }
 
 /// The folder that holds all of `programs`: one of `PATH`, of Debian's PostgreSQL, or of `target/servers`.
