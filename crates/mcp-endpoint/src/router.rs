@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use axum::extract::{Extension, Path, Request, State};
+use axum::extract::{Extension, FromRequestParts, Path, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Router, routing};
@@ -68,8 +69,8 @@ pub fn router(runtime: Runtime, options: EndpointOptions) -> Router {
     });
     open_ears(&endpoint);
     let mut routes = Router::new()
-        .route("/mcp", routing::any(of_all))
-        .route("/mcp/{server}", routing::any(of_one))
+        .route("/mcp", routing::any(answer))
+        .route("/mcp/{server}", routing::any(answer))
         .merge(protected::routes("/mcp"));
     if endpoint.options.http_sse {
         routes = routes.merge(http_sse::routes()).merge(protected::routes("/sse"));
@@ -77,29 +78,23 @@ pub fn router(runtime: Runtime, options: EndpointOptions) -> Router {
     routes.merge(protected::root()).with_state(endpoint)
 }
 
-async fn of_all(
-    State(endpoint): State<Arc<Endpoint>>,
-    Extension(caller): Extension<Caller>,
-    Extension(request_id): Extension<RequestId>,
-    request: Request,
-) -> Response {
-    let caller = Caller { door: Door::Mcp, ..caller };
-    answer(endpoint, Asked { caller, request_id, place: Place::All }, request).await
+impl<S: Send + Sync> FromRequestParts<S> for Asked {
+    type Rejection = Response;
+
+    /// At which place is said by the path: the endpoint of one server ends with its name.
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        let caller = Extension::<Caller>::from_request_parts(parts, state).await;
+        let request_id = Extension::<RequestId>::from_request_parts(parts, state).await;
+        let server = Option::<Path<String>>::from_request_parts(parts, state).await;
+        let Extension(caller) = caller.map_err(IntoResponse::into_response)?;
+        let Extension(request_id) = request_id.map_err(IntoResponse::into_response)?;
+        let server = server.map_err(IntoResponse::into_response)?;
+        let place = server.map_or(Place::All, |Path(server)| Place::One(ServerName::new(server)));
+        Ok(Self { caller: Caller { door: Door::Mcp, ..caller }, request_id, place })
+    }
 }
 
-async fn of_one(
-    State(endpoint): State<Arc<Endpoint>>,
-    Path(server): Path<String>,
-    Extension(caller): Extension<Caller>,
-    Extension(request_id): Extension<RequestId>,
-    request: Request,
-) -> Response {
-    let caller = Caller { door: Door::Mcp, ..caller };
-    let place = Place::One(ServerName::new(server));
-    answer(endpoint, Asked { caller, request_id, place }, request).await
-}
-
-async fn answer(endpoint: Arc<Endpoint>, asked: Asked, request: Request) -> Response {
+async fn answer(State(endpoint): State<Arc<Endpoint>>, asked: Asked, request: Request) -> Response {
     let answered = match *request.method() {
         Method::POST => post(endpoint, asked, request).await,
         Method::GET => legacy::listen(&endpoint, &asked, request.headers()).await,
