@@ -9,6 +9,7 @@ mod opened;
 
 mod api_keys;
 mod audit;
+mod cached_sessions;
 mod client_sessions;
 mod commands;
 mod config_revisions;

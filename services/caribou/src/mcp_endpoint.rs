@@ -7,7 +7,7 @@ use caribou_mcp_endpoint::{EndpointOptions, Protected, challenge};
 use caribou_ports::store::ClientSessions;
 use caribou_rest::ChallengeMore;
 use caribou_runtime::Runtime;
-use caribou_store::{Memory, SqlStore};
+use caribou_store::{CachedClientSessions, Memory, SqlStore};
 use tokio_util::sync::CancellationToken;
 
 use crate::settings::{AuthMode, McpEndpoint, Settings};
@@ -24,7 +24,8 @@ pub(crate) fn routes(
         return Router::new();
     }
     let sessions: Arc<dyn ClientSessions> = match store {
-        Some(store) => Arc::new(store.clone()),
+        Some(store) if store.is_shared() => Arc::new(store.clone()),
+        Some(store) => Arc::new(CachedClientSessions::new(Arc::new(store.clone()))),
         None => Arc::new(Memory::default()),
     };
     let options = EndpointOptions {

@@ -55,6 +55,11 @@ impl SqlStore {
         Ok(Self { pools, leases, floors: Arc::default(), hints: Arc::default() })
     }
 
+    /// Whether replicas may share it. One in a file is of one process, or of a few on one machine for a moment.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.pools, Pools::Postgres(_))
+    }
+
     /// The connections for the lives of replicas.
     pub(super) fn leases(&self) -> Leases<'_> {
         Leases { pools: &self.leases }
