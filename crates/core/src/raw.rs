@@ -109,12 +109,24 @@ pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a RawValue)>) ->
         if text.len() > 1 {
             text.push(',');
         }
-        text.push_str(&serde_json::Value::from(name).to_string());
-        text.push(':');
-        text.push_str(value.get());
+        push_member(&mut text, name, value.get());
     }
     text.push('}');
     text
+}
+
+/// Writes one member behind what is there: its name, a colon, and its value, which is JSON text.
+pub fn push_member(text: &mut String, name: &str, value: &str) {
+    // Names hold hardly ever anything that must be escaped.
+    if name.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
+        text.push('"');
+        text.push_str(name);
+        text.push('"');
+    } else {
+        text.push_str(&serde_json::Value::from(name).to_string());
+    }
+    text.push(':');
+    text.push_str(value);
 }
 
 #[cfg(test)]
@@ -140,6 +152,15 @@ mod tests {
         assert!(Members::of(&raw("[1]")).is_none());
         let deep = raw(&format!(r#"{{"a":{}1{}}}"#, "[".repeat(5_000), "]".repeat(5_000)));
         assert_eq!(Members::of(&deep).unwrap().0.len(), 1);
+    }
+
+    #[test]
+    fn names_are_escaped_where_they_must_be() {
+        for name in ["a", "", "s\u{fc}d \u{7f}", "a\"b", "a\\b", "a\nb", "\u{0}", "\u{1f}"] {
+            let mut text = String::new();
+            push_member(&mut text, name, "1");
+            assert_eq!(text, format!("{}:1", serde_json::Value::from(name)));
+        }
     }
 
     #[test]

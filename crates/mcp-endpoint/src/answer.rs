@@ -5,8 +5,6 @@
 //! (mcp.md §13, 12). A modern client cancels by going away; a legacy one does not, and its request goes on without it.
 
 use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -16,36 +14,11 @@ use caribou_core::era::Era;
 use futures::stream;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
-use tokio::task::{JoinError, JoinHandle};
 
 use crate::fault::Fault;
 use crate::message::response;
+use crate::running::{Outcome, Running};
 use crate::work::Work;
-
-/// What became of a request; `None` = its client cancelled it and waits for nothing.
-pub(crate) type Outcome = Option<Result<String, Fault>>;
-
-/// A request under way.
-struct Running {
-    task: JoinHandle<Outcome>,
-    ends_with_its_client: bool,
-}
-
-impl Future for Running {
-    type Output = Result<Outcome, JoinError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.task).poll(context)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if self.ends_with_its_client {
-            self.task.abort();
-        }
-    }
-}
 
 /// Does the request and answers it.
 pub(crate) async fn answer(work: Work, takes_events: bool) -> Response {
@@ -57,36 +30,15 @@ pub(crate) async fn answer(work: Work, takes_events: bool) -> Response {
         queue.close();
     }
     let entered = work.client.session.as_ref().map(|session| work.endpoint.in_flight.enter(session, id.get()));
-    let task = tokio::spawn(async move {
+    let work = async move {
         let Some(entered) = entered else { return Some(work.run(notices).await) };
         tokio::select! {
             done = work.run(notices) => Some(done),
             () = entered.cancelled.cancelled() => None,
         }
-    });
-    let mut running = Running { task, ends_with_its_client: era == Era::Modern };
-    tokio::select! {
-        biased;
-        Some(first) = queue.recv(), if takes_events => {
-            events(Events { first: Some(first), queue, running: Some(running), id, keep_alive, era })
-        }
-        done = &mut running => match settled(done, &request_id) {
-            Some(Ok(result)) => json(response(&id, &result)),
-            Some(Err(fault)) => fault.respond(status(era, &fault), Some(&id)),
-            None => StatusCode::ACCEPTED.into_response(),
-        },
-        () = tokio::time::sleep(keep_alive / 3), if takes_events => {
-            events(Events { first: None, queue, running: Some(running), id, keep_alive, era })
-        }
-    }
-}
-
-/// A request that meets a panic takes nothing else along.
-pub(crate) fn settled(done: Result<Outcome, JoinError>, request_id: &caribou_core::ids::RequestId) -> Outcome {
-    done.unwrap_or_else(|_| {
-        tracing::error!(%request_id, "a request met a panic");
-        Some(Err(Fault::bug()))
-    })
+    };
+    let running = Running::new(work, request_id, era == Era::Modern);
+    Answering { first: None, queue, running: Some(running), id, keep_alive, era }.begin(takes_events).await
 }
 
 /// The legacy era tells failures of methods in the body alone.
@@ -98,7 +50,9 @@ fn json(text: String) -> Response {
     ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response()
 }
 
-struct Events {
+/// A request whose answer is on its way.
+struct Answering {
+    /// What was told first, and is not written yet.
     first: Option<String>,
     queue: mpsc::Receiver<String>,
     running: Option<Running>,
@@ -107,7 +61,35 @@ struct Events {
     era: Era,
 }
 
-impl Events {
+impl Answering {
+    /// The answer, once it is known of which kind it is.
+    async fn begin(mut self, takes_events: bool) -> Response {
+        let Some(mut running) = self.running.take() else { return StatusCode::ACCEPTED.into_response() };
+        self.first = tokio::select! {
+            biased;
+            Some(first) = self.queue.recv(), if takes_events => Some(first),
+            done = &mut running => return self.ended(done),
+            () = tokio::time::sleep(self.keep_alive / 3), if takes_events => None,
+        };
+        self.running = Some(running.apart());
+        tracing::trace!(era = %self.era, "a request is answered by an event stream");
+        event_stream(stream::unfold(self, Self::next))
+    }
+
+    /// The whole answer.
+    fn ended(mut self, done: Outcome) -> Response {
+        // It may have told something in the same breath.
+        if let Ok(first) = self.queue.try_recv() {
+            let text = event(&first) + &self.last(done);
+            return event_stream(stream::iter([Ok(text.into())]));
+        }
+        match done {
+            Some(Ok(result)) => json(response(&self.id, &result)),
+            Some(Err(fault)) => fault.respond(status(self.era, &fault), Some(&self.id)),
+            None => StatusCode::ACCEPTED.into_response(),
+        }
+    }
+
     async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
         if let Some(first) = self.first.take() {
             return Some((Ok(event(&first).into()), self));
@@ -126,23 +108,18 @@ impl Events {
     }
 
     /// What was told meanwhile, then the answer.
-    fn last(&mut self, done: Result<Outcome, JoinError>) -> String {
+    fn last(&mut self, done: Outcome) -> String {
         let mut text = String::new();
         while let Ok(notice) = self.queue.try_recv() {
             text.push_str(&event(&notice));
         }
-        match done.unwrap_or_else(|_| Some(Err(Fault::bug()))) {
+        match done {
             Some(Ok(result)) => text.push_str(&event(&response(&self.id, &result))),
             Some(Err(fault)) => text.push_str(&event(&fault.answer(Some(&self.id)))),
             None => {}
         }
         text
     }
-}
-
-fn events(events: Events) -> Response {
-    tracing::trace!(era = %events.era, "a request is answered by an event stream");
-    event_stream(stream::unfold(events, Events::next))
 }
 
 /// Fills silence; clients skip it.
@@ -176,7 +153,39 @@ pub(crate) fn event_stream(
 
 #[cfg(test)]
 mod tests {
+    use caribou_core::ids::RequestId;
+    use serde_json::value::to_raw_value;
+
     use super::*;
+
+    /// The body of the answer to a request that tells `told` and ends, all at once.
+    async fn body(told: &'static [&'static str], takes_events: bool) -> String {
+        let (notices, mut queue) = mpsc::channel(8);
+        if !takes_events {
+            queue.close();
+        }
+        let work = async move {
+            for text in told {
+                let _ = notices.try_send((*text).to_owned());
+            }
+            Some(Ok("{}".to_owned()))
+        };
+        let running = Some(Running::new(work, RequestId::from("r"), true));
+        let (id, keep_alive) = (to_raw_value(&1).unwrap(), Duration::from_secs(60));
+        let answering = Answering { first: None, queue, running, id, keep_alive, era: Era::Legacy };
+        let body = answering.begin(takes_events).await.into_body();
+        String::from_utf8(axum::body::to_bytes(body, 1_024).await.unwrap().to_vec()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_is_told_in_one_breath_with_the_result_comes_before_it() {
+        // mcp.md §17, S17.
+        let result = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+        let events = [r#"{"a":1}"#, r#"{"b":2}"#, result].map(event).concat();
+        assert_eq!(body(&[r#"{"a":1}"#, r#"{"b":2}"#], true).await, events);
+        assert_eq!(body(&[], true).await, result);
+        assert_eq!(body(&[r#"{"a":1}"#], false).await, result, "nobody reads events");
+    }
 
     #[test]
     fn a_message_of_many_lines_is_one_event() {

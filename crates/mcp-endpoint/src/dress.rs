@@ -3,8 +3,10 @@
 //! Only members that a rule names are written or left out; everything else, its order and its numbers included, stays
 //! as the server wrote it (invariant W1).
 
+use std::sync::LazyLock;
+
 use caribou_core::era::Era;
-use caribou_core::raw::Members;
+use caribou_core::raw::{Members, push_member};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -12,6 +14,9 @@ use serde_json::{Value, json};
 const FRESH_MS: u32 = 5_000;
 
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+/// [`our_info`], as it is written into every result.
+static OUR_INFO: LazyLock<String> = LazyLock::new(|| our_info().to_string());
 
 /// Our own `Implementation` object.
 pub(crate) fn our_info() -> Value {
@@ -63,9 +68,7 @@ fn for_modern(method: &str, members: &Members<'_>) -> String {
     let mut text = format!("{{\"resultType\":{kind}");
     let mut put = |name: &str, value: &str| {
         text.push(',');
-        text.push_str(&Value::from(name).to_string());
-        text.push(':');
-        text.push_str(value);
+        push_member(&mut text, name, value);
     };
     let others = members.0.iter().filter(|(name, _)| name != "resultType" && name != "_meta" && !is_hint(name));
     others.for_each(|(name, value)| put(name, value.get()));
@@ -81,11 +84,11 @@ fn for_modern(method: &str, members: &Members<'_>) -> String {
 
 /// The `_meta` of the server with our identity in the place of its own: each hop names itself.
 fn with_our_info(meta: Option<&RawValue>) -> String {
-    let info = our_info().to_string();
-    let mut text = format!("{{\"{SERVER_INFO}\":{info}");
+    let mut text = format!("{{\"{SERVER_INFO}\":{}", *OUR_INFO);
     for (name, value) in meta.and_then(Members::of).map_or_else(Vec::new, |meta| meta.0) {
         if name != SERVER_INFO {
-            text.push_str(&format!(",{}:{}", Value::from(name.as_ref()), value.get()));
+            text.push(',');
+            push_member(&mut text, &name, value.get());
         }
     }
     text.push('}');

@@ -29,6 +29,7 @@ mod place;
 mod protected;
 mod relay;
 mod router;
+mod running;
 mod sessions;
 mod standing;
 mod tasks;

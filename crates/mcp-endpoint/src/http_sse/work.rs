@@ -12,12 +12,12 @@ use tokio::sync::mpsc;
 
 use super::open::forget;
 use super::post::Address;
-use crate::answer::settled;
 use crate::fault::Fault;
 use crate::in_flight::Entered;
 use crate::legacy;
 use crate::message::response;
 use crate::router::{Asked, Endpoint};
+use crate::running::settled;
 use crate::sessions::away;
 use crate::work::Work;
 
