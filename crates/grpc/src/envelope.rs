@@ -13,8 +13,7 @@ use futures::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use tonic::body::Body;
-use tonic::service::Routes;
-use tower::ServiceExt;
+use tower::{Service, ServiceExt};
 use uuid::Uuid;
 
 use crate::door_span::DoorSpan;
@@ -25,25 +24,44 @@ use crate::status;
 /// The metadatum that names a request, in both directions.
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Runs one request inside its envelope. Methods find the [`RequestId`] among the request's extensions.
+/// What answers requests in their envelopes.
+pub(crate) trait Answers:
+    Service<Request<Patient<Incoming>>, Response = Response<Body>, Error = Infallible, Future: Send>
+    + Clone
+    + Send
+    + 'static
+{
+}
+
+impl<S> Answers for S where
+    S: Service<Request<Patient<Incoming>>, Response = Response<Body>, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + 'static
+{
+}
+
+/// Runs one request inside its envelope. Methods find the [`RequestId`] among the request's extensions, at a public door.
 pub(crate) async fn envelope(
-    routes: Routes,
-    patience: Duration,
+    services: impl Answers,
+    (patience, is_public): (Duration, bool),
     mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
-    let id = request_id(request.headers());
-    request.extensions_mut().insert(id.clone());
+    let id = is_public.then(|| request_id(request.headers()));
+    if let Some(id) = &id {
+        request.extensions_mut().insert(id.clone());
+    }
     // What a watcher says may come hours later; keep-alives tell whether it lives.
     let patience = (!is_conversation(request.uri().path())).then_some(patience);
     let request = request.map(|body| Patient::new(body, patience));
     let span = DoorSpan::begin(&request);
-    let ran = AssertUnwindSafe(span.within(routes.oneshot(request))).catch_unwind().await;
+    let ran = AssertUnwindSafe(span.within(services.oneshot(request))).catch_unwind().await;
     let mut response = match ran {
         Ok(answered) => answered?,
-        Err(_) => status::panicked(&id).into_http(),
+        Err(_) => status::panicked(&id.clone().unwrap_or_else(new_id)).into_http(),
     };
     span.answered(response.headers());
-    if let Ok(value) = HeaderValue::from_str(id.as_str()) {
+    if let Some(Ok(value)) = id.map(|id| HeaderValue::from_str(id.as_str())) {
         response.headers_mut().insert(X_REQUEST_ID, value);
     }
     Ok(response)
@@ -52,5 +70,9 @@ pub(crate) async fn envelope(
 /// The caller's own id if it is fit to be printed, else a new one that sorts by time.
 fn request_id(headers: &HeaderMap) -> RequestId {
     let given = headers.get(X_REQUEST_ID).and_then(|id| RequestId::from_caller(id.as_bytes()));
-    given.unwrap_or_else(|| RequestId::new(Uuid::now_v7().to_string()))
+    given.unwrap_or_else(new_id)
+}
+
+fn new_id() -> RequestId {
+    RequestId::new(Uuid::now_v7().to_string())
 }

@@ -19,9 +19,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
-use tonic::service::Routes;
 
-use crate::envelope::envelope;
+use crate::envelope::{Answers, envelope};
 use crate::options::GrpcOptions;
 use crate::server::routes;
 use crate::signs_of_life::SignsOfLife;
@@ -64,8 +63,8 @@ pub async fn serve(
     drain: Duration,
 ) -> io::Result<()> {
     let (patience, signs_of_life) = (options.message_timeout, SIGNS_OF_LIFE);
-    let door = Door { tls, patience, signs_of_life, max_streams: MAX_STREAMS };
-    serve_routes(listener, door, |stopped| routes(runtime, &options, stopped), shutdown, drain).await
+    let door = Door { tls, patience, signs_of_life, max_streams: MAX_STREAMS, is_public: true };
+    serve_by(listener, door, |stopped| routes(runtime, &options, stopped), shutdown, drain).await
 }
 
 /// How whoever comes by a listener is treated.
@@ -77,21 +76,23 @@ pub(crate) struct Door {
     pub(crate) signs_of_life: SignsOfLife,
     /// Calls at once on one connection.
     pub(crate) max_streams: u32,
+    /// Whether callers come by it, whose requests are named and whose answers are dated.
+    pub(crate) is_public: bool,
 }
 
-/// Serves these routes, which are told when the end begins.
+/// Serves these services, which are told when the end begins.
 ///
 /// # Errors
 /// As [`serve`].
-pub(crate) async fn serve_routes(
+pub(crate) async fn serve_by<S: Answers>(
     listener: TcpListener,
     door: Door,
-    routes: impl FnOnce(watch::Receiver<()>) -> Routes,
+    services: impl FnOnce(watch::Receiver<()>) -> S,
     shutdown: impl Future<Output = ()>,
     drain: Duration,
 ) -> io::Result<()> {
     let (stop, stopped) = watch::channel(());
-    let desk = Desk { routes: routes(stopped.clone()), door, stopped };
+    let desk = Desk { services: services(stopped.clone()), door, stopped };
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {
@@ -128,14 +129,14 @@ async fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
 
 /// What every connection is served with.
 #[derive(Clone)]
-struct Desk {
-    routes: Routes,
+struct Desk<S> {
+    services: S,
     door: Door,
     /// Closes when the replica stops.
     stopped: watch::Receiver<()>,
 }
 
-impl Desk {
+impl<S: Answers> Desk<S> {
     /// Sets the connection up and answers its requests.
     async fn greet(self, stream: TcpStream) {
         let ready = stream.set_nodelay(true).and_then(|()| self.door.signs_of_life.bound(&stream));
@@ -155,16 +156,18 @@ impl Desk {
 
     async fn converse(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let asked = Arc::new(Notify::new());
-        let (routes, patience, first) = (self.routes, self.door.patience, asked.clone());
+        let (services, first) = (self.services, asked.clone());
+        let manner = (self.door.patience, self.door.is_public);
         let service = service_fn(move |request| {
             first.notify_one();
-            envelope(routes.clone(), patience, request)
+            envelope(services.clone(), manner, request)
         });
         let connection = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .keep_alive_interval(self.door.signs_of_life.every)
             .keep_alive_timeout(self.door.signs_of_life.within)
             .max_concurrent_streams(self.door.max_streams)
+            .auto_date_header(self.door.is_public)
             .serve_connection(TokioIo::new(stream), service);
         let mut connection = pin!(connection);
         let ended = tokio::select! {

@@ -117,7 +117,7 @@ impl Runtime {
         self.taken(to, received).map_err(not_taken)?;
         let Some(handle) = held else { return Err(not_taken(NotTaken::NotOwner)) };
         let admitted = self.let_in(&handle)?;
-        let call = Call::new();
+        let call = Call::new(is_listened_to(&exchange.request));
         if let Err(known) = self.exchanges.begin(&exchange.call_id, call.clone()) {
             return Ok(known.join());
         }
@@ -189,6 +189,15 @@ impl Runtime {
             None => return Err(unknown()),
         };
         Ok(Binding { headers, ..binding })
+    }
+}
+
+/// Whether somebody wants to hear of progress.
+fn is_listened_to(request: &PeerRequest) -> bool {
+    match request {
+        PeerRequest::CallTool(tool) => tool.progress.is_some(),
+        PeerRequest::Request(raw) => raw.progress.is_some(),
+        PeerRequest::ListTools | PeerRequest::TaskQuestions(_) | PeerRequest::AnswerTask { .. } => false,
     }
 }
 

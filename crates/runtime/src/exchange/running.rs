@@ -28,6 +28,8 @@ type Answer = Arc<Result<PeerAnswer, CallError>>;
 /// One call, as the book knows it.
 pub(crate) struct Call {
     answer: watch::Sender<Option<Answer>>,
+    /// Whether it may report.
+    reports: bool,
     /// Where progress goes: to whoever joined last.
     listener: Mutex<Option<mpsc::Sender<Progress>>>,
     /// Who waits for it.
@@ -36,9 +38,11 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    pub(crate) fn new() -> Arc<Self> {
+    /// One that somebody is heard in, if it `reports`.
+    pub(crate) fn new(reports: bool) -> Arc<Self> {
         Arc::new(Self {
             answer: watch::Sender::new(None),
+            reports,
             listener: Mutex::default(),
             callers: AtomicUsize::new(0),
             given_up: watch::Sender::new(false),
@@ -48,8 +52,11 @@ impl Call {
     /// Somebody waits for it from now on.
     pub(crate) fn join(self: &Arc<Self>) -> RunningExchange {
         self.callers.fetch_add(1, Ordering::AcqRel);
-        let (listener, progress) = mpsc::channel(PROGRESS_WAITING);
-        *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
+        let progress = self.reports.then(|| {
+            let (listener, progress) = mpsc::channel(PROGRESS_WAITING);
+            *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
+            progress
+        });
         RunningExchange { answer: self.answer.subscribe(), call: self.clone(), progress, work: None, is_lost: true }
     }
 
@@ -111,7 +118,8 @@ impl Call {
 pub struct RunningExchange {
     call: Arc<Call>,
     answer: watch::Receiver<Option<Answer>>,
-    progress: mpsc::Receiver<Progress>,
+    /// `None` = it does not report.
+    progress: Option<mpsc::Receiver<Progress>>,
     /// What is left of the call itself; `None` = somebody else makes it, or it is over.
     work: Option<BoxFuture<'static, ()>>,
     is_lost: bool,
@@ -120,7 +128,7 @@ pub struct RunningExchange {
 impl RunningExchange {
     /// A report of progress that is there already.
     pub fn ready_progress(&mut self) -> Option<Progress> {
-        self.progress.try_recv().ok()
+        self.progress.as_mut()?.try_recv().ok()
     }
 
     /// The answer. May be dropped and asked for again.
@@ -150,7 +158,7 @@ impl RunningExchange {
         let Self { answer, progress, work, .. } = self;
         tokio::select! {
             biased;
-            Some(report) = progress.recv() => return Ok(report),
+            report = reported(progress) => return Ok(report),
             () = made(work) => {}
             _ = answer.wait_for(Option::is_some) => {}
         }
@@ -165,6 +173,16 @@ impl RunningExchange {
         self.is_lost = false;
         self.call.given_up.send_replace(true);
     }
+}
+
+/// The next report of progress; never when there are no more.
+async fn reported(progress: &mut Option<mpsc::Receiver<Progress>>) -> Progress {
+    if let Some(reports) = progress
+        && let Some(report) = reports.recv().await
+    {
+        return report;
+    }
+    std::future::pending().await
 }
 
 /// Resolves when the call was made; never when somebody else makes it.
