@@ -83,6 +83,8 @@ pub enum Nudge {
     Work,
     /// A chain of refresh tokens.
     Chains,
+    /// Which replicas there are.
+    Replicas,
     /// Something that clients are told of.
     Told(Change),
 }

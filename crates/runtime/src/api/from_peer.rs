@@ -148,6 +148,7 @@ impl Runtime {
         match about {
             Nudge::Generations => self.look_at_generations(),
             Nudge::Told(change) => self.told_by_peer(&change),
+            Nudge::Replicas => self.router.homes.look_for_replicas(),
             Nudge::Work | Nudge::Chains => {}
         }
     }

@@ -12,16 +12,19 @@ use caribou_core::holding::{LifeOver, Sighting, renewed};
 use caribou_core::ids::BootId;
 use caribou_core::task::SnapshotFingerprint;
 use caribou_ports::machine::Machine;
-use caribou_ports::peers::Peers;
+use caribou_ports::peers::{Nudge, PeerAddress, Peers};
 use caribou_ports::store::{Renewal, Renewed, Replica, StoreError, StoredReplica, TaskStore};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::message::MembershipMessage;
 use super::trust::Moment;
 use super::view::{Membership, Peer, PeerView};
 use crate::chance::chance;
 use crate::survived::survived;
+
+/// Between two looks, whoever wants one.
+const AT_LEAST: Duration = Duration::from_millis(20);
 
 /// Keeps the lease of one life. Its begin is on record before.
 #[derive(Clone)]
@@ -50,6 +53,8 @@ pub(crate) struct KeeperState {
     was_trusted: bool,
     /// Of each life that has not ended: the renewals last seen, and when they moved. As many as there are replicas.
     seen: HashMap<BootId, (i64, Instant)>,
+    /// Whether the others were told that this life has begun.
+    is_announced: bool,
     /// Whether the lease of some life is about to end: it is looked at more often then.
     is_ending: bool,
     /// Lives that ended since we watch, and whose work is not taken back yet.
@@ -81,7 +86,7 @@ impl Actor for Keeper {
             MembershipMessage::Buried(owed) => {
                 state.owed = owed;
                 let pause = if state.is_ending { bounds::PEER_LOOK_SOON } else { bounds::PEER_LOOK };
-                drop(myself.send_after(pause.mul_f64(0.8 + 0.2 * chance()), || MembershipMessage::Look));
+                self.look_after(pause.mul_f64(0.8 + 0.2 * chance()), myself);
             }
         }
         Ok(())
@@ -130,6 +135,8 @@ impl Keeper {
         self.membership.trust_from(sent);
         if !std::mem::replace(&mut state.was_trusted, true) {
             tracing::info!(replica = %self.boot, "the lease of this replica holds: it takes part");
+            // So that the others hear of it.
+            self.membership.look_soon();
         }
         let wait = self.membership.profile().renew.mul_f64(0.9 + 0.2 * chance());
         drop(myself.send_after(wait, || MembershipMessage::Renew));
@@ -160,6 +167,20 @@ impl Keeper {
             tracing::warn!("the lease of this replica could not be renewed: {why}");
         }
         drop(myself.send_after(bounds::LEASE_RETRY, || MembershipMessage::Renew));
+    }
+
+    /// Has the others looked at after a pause, or soon after somebody says that they are others now.
+    fn look_after(&self, pause: Duration, myself: ActorRef<MembershipMessage>) {
+        let membership = self.membership.clone();
+        tokio::spawn(async move {
+            let _ = timeout(pause, async {
+                // Many that begin together are looked at together.
+                sleep(AT_LEAST).await;
+                membership.wanted().await;
+            })
+            .await;
+            let _ = myself.cast(MembershipMessage::Look);
+        });
     }
 
     /// Asks who there is.
@@ -211,6 +232,8 @@ impl Keeper {
             return Ends::default();
         };
         let machine = us.replica.host_id.clone();
+        // The others take no notice of a life without a lease.
+        let holds = !us.lease_left.is_zero();
         // Whoever declared them dead may have died before it took their work back. Taking back twice changes nothing.
         state.owed.extend(state.seen.keys().filter(|boot| !is_up(boot)).cloned());
         state.seen.retain(|boot, _| is_up(boot));
@@ -243,9 +266,21 @@ impl Keeper {
         if let Some(reached) = &self.peers {
             let living: Vec<BootId> = peers.iter().map(|peer| peer.replica.boot.clone()).collect();
             reached.keep(&living);
+            if holds && !std::mem::replace(&mut state.is_announced, true) {
+                self.announce(&**reached, &peers);
+            }
         }
         self.membership.show(PeerView { peers, looked: Some(now) });
         ends
+    }
+
+    /// Tells the others that this replica is there, so that their hints reach it from its beginning.
+    fn announce(&self, reached: &dyn Peers, peers: &[Peer]) {
+        for Replica { boot, address, .. } in peers.iter().map(|peer| &peer.replica) {
+            if let Some(address) = address.clone().filter(|_| *boot != self.boot) {
+                reached.nudge(PeerAddress { boot: boot.clone(), address }, Nudge::Replicas);
+            }
+        }
     }
 }
 

@@ -1,13 +1,15 @@
 //! The lease in paused time, over the store in memory.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use caribou_core::bounds;
 use caribou_core::holding::{LeaseProfile, LifeOver};
-use caribou_core::ids::BootId;
+use caribou_core::ids::{BootId, Scope, ServerName};
 use caribou_ports::BoxFuture;
 use caribou_ports::machine::Machine;
+use caribou_ports::peers::{ClientWord, Nudge, OpenedThere, PeerAddress, PeerError, Peers, Wanted};
 use caribou_ports::store::{Renewal, Replica, Replicas as _};
 use caribou_store::Memory;
 use ractor::{Actor, ActorRef};
@@ -256,4 +258,57 @@ async fn a_life_that_drains_says_so_is_trusted_and_claims_nothing() {
     assert_eq!((view.alive().len(), view.claiming()), (2, vec![BootId::from("b")]));
     let seen = view.peers.iter().find(|peer| peer.replica.boot.as_str() == "a").unwrap();
     assert!(seen.is_draining && (seen.load - 0.75).abs() < f32::EPSILON);
+}
+
+/// Two replicas that hear each other.
+#[derive(Default)]
+struct Near(Mutex<HashMap<BootId, Membership>>);
+
+impl Peers for Near {
+    fn open(&self, _: PeerAddress, _: Wanted) -> BoxFuture<'static, Result<OpenedThere, PeerError>> {
+        Box::pin(async { Err(PeerError::Unreachable("nothing is opened here".to_owned())) })
+    }
+
+    fn close_sessions(
+        &self,
+        _: PeerAddress,
+        _: Scope,
+        _: Option<ServerName>,
+    ) -> BoxFuture<'static, Result<u64, PeerError>> {
+        Box::pin(async { Ok(0) })
+    }
+
+    fn tell(&self, _: PeerAddress, _: ClientWord) -> BoxFuture<'static, Result<bool, PeerError>> {
+        Box::pin(async { Ok(false) })
+    }
+
+    fn nudge(&self, peer: PeerAddress, about: Nudge) {
+        assert_eq!(about, Nudge::Replicas);
+        self.0.lock().unwrap()[&peer.boot].look_soon();
+    }
+
+    fn keep(&self, _: &[BootId]) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_begins_is_known_to_the_others_at_once() {
+    let (store, near) = (Memory::default(), Arc::new(Near::default()));
+    let begin = async |name: &str| {
+        let replica = Replica { address: Some(name.to_owned()), ..Replica::alone(name.into(), "test", "0") };
+        store.begin(replica).await.unwrap();
+        let membership = Membership::new(FAST);
+        near.0.lock().unwrap().insert(name.into(), membership.clone());
+        let (peers, configurations): (Arc<dyn Peers>, _) = (near.clone(), Vec::new());
+        let (store, boot) = (Arc::new(store.clone()), name.into());
+        let keeper = Keeper { store, boot, configurations, membership: membership.clone(), peers: Some(peers) };
+        (membership, Actor::spawn(None, keeper, ()).await.unwrap().0)
+    };
+    let (first, _first) = begin("a").await;
+    sleep(Duration::from_secs(30)).await;
+    let (second, _second) = begin("b").await;
+    // Far less than the time between two looks.
+    sleep(bounds::PEER_LOOK / 10).await;
+    for membership in [first, second] {
+        assert_eq!(membership.peers().alive().len(), 2);
+    }
 }

@@ -9,7 +9,7 @@ use caribou_core::ids::BootId;
 use caribou_core::task::SnapshotFingerprint;
 use caribou_ports::machine::Machine;
 use caribou_ports::store::Replica;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::pulse::{Pulse, Pulses};
@@ -27,6 +27,8 @@ struct Standing {
     peers: RwLock<Arc<PeerView>>,
     pulses: Pulses,
     draining: AtomicBool,
+    /// Told when the others are to be looked at before their time.
+    changed: Notify,
     /// The bits of a number from 0 to 1.
     load: AtomicU32,
 }
@@ -112,6 +114,7 @@ impl Membership {
             peers: RwLock::default(),
             pulses: Pulses::default(),
             draining: AtomicBool::new(false),
+            changed: Notify::new(),
             load: AtomicU32::new(0),
         }))
     }
@@ -122,6 +125,17 @@ impl Membership {
 
     pub(super) fn machine(&self) -> Option<&Arc<dyn Machine>> {
         self.0.trust.machine()
+    }
+
+    /// Somebody says that other replicas are there now: they are looked at at once, or once more after the look that is
+    /// under way.
+    pub(crate) fn look_soon(&self) {
+        self.0.changed.notify_one();
+    }
+
+    /// Resolves when the others are to be looked at before their time.
+    pub(super) async fn wanted(&self) {
+        self.0.changed.notified().await;
     }
 
     /// Whether this replica may settle at this moment, and go on with what it holds.

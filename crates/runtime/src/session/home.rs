@@ -306,6 +306,13 @@ impl Homes {
         others.filter_map(|peer| shared.address(&peer.replica.boot)).collect()
     }
 
+    /// Somebody says that other replicas are there now.
+    pub(crate) fn look_for_replicas(&self) {
+        if let Some(shared) = &self.shared {
+            shared.membership.look_soon();
+        }
+    }
+
     /// Whether a replica may hold sessions of this user and thread: it does, or that cannot be asked.
     pub(super) async fn may_hold(&self, boot: &BootId, scope: &Scope) -> bool {
         let Some(shared) = &self.shared else { return false };

@@ -17,6 +17,7 @@ pub(in crate::peer) fn nudge(nudge: Nudge) -> v1::NudgeRequest {
         Nudge::Generations => plain(About::Generations, String::new()),
         Nudge::Work => plain(About::Work, String::new()),
         Nudge::Chains => plain(About::Chains, String::new()),
+        Nudge::Replicas => plain(About::Replicas, String::new()),
         Nudge::Told(Change::Tools(listed)) => lists(About::Tools, listed),
         Nudge::Told(Change::Prompts(listed)) => lists(About::Prompts, listed),
         Nudge::Told(Change::Resources(listed)) => lists(About::Resources, listed),
@@ -39,6 +40,7 @@ pub(in crate::peer) fn nudged(request: v1::NudgeRequest) -> Option<Nudge> {
         About::Generations => Nudge::Generations,
         About::Work => Nudge::Work,
         About::Chains => Nudge::Chains,
+        About::Replicas => Nudge::Replicas,
         About::Tools => Nudge::Told(Change::Tools(lists(subject, user))),
         About::Prompts => Nudge::Told(Change::Prompts(lists(subject, user))),
         About::Resources => Nudge::Told(Change::Resources(lists(subject, user))),
@@ -66,7 +68,8 @@ mod tests {
             Change::Client("c".to_owned()),
             visited,
         ];
-        let all = [Nudge::Generations, Nudge::Work, Nudge::Chains].into_iter().chain(told.map(Nudge::Told));
+        let plain = [Nudge::Generations, Nudge::Work, Nudge::Chains, Nudge::Replicas];
+        let all = plain.into_iter().chain(told.map(Nudge::Told));
         for hint in all {
             assert_eq!(nudged(nudge(hint.clone())), Some(hint));
         }
