@@ -9,6 +9,7 @@
 //! Any failure before a measurement ends the run with its reason; a call that fails within one is counted, shown, and
 //! makes the run end with an error. Keeps no invariant; a refusal by Caribou (B1) shows up as a failed call.
 
+mod bare;
 mod call;
 mod echo;
 mod http1;
@@ -22,7 +23,9 @@ mod sessions;
 mod stand;
 mod started;
 mod tasks;
+mod yardstick;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -112,6 +115,22 @@ enum Other {
         #[arg(long)]
         modern: bool,
     },
+    /// Sends back what comes.
+    #[command(hide = true)]
+    Bounce,
+    /// Answers bare calls.
+    #[command(hide = true)]
+    BareServer,
+    /// Makes them.
+    #[command(hide = true)]
+    BareCallers { address: SocketAddr, in_flight: u16 },
+}
+
+impl Other {
+    /// Whether it is one process of a measurement.
+    fn is_part(&self) -> bool {
+        !matches!(self, Self::Tasks(_) | Self::Replicas(_))
+    }
 }
 
 fn era(modern: bool) -> Era {
@@ -120,11 +139,19 @@ fn era(modern: bool) -> Era {
 
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
+    if cfg!(debug_assertions) && !matches!(&arguments.other, Some(other) if other.is_part()) {
+        eprintln!(
+            "this program is not optimised, so its own servers take more of the machine: build it with --release"
+        );
+    }
     match arguments.other {
         Some(Other::Tasks(plan)) => tasks::measure(&plan),
         Some(Other::Replicas(plan)) => replicas::measure(&plan),
         Some(Other::EchoHttp { modern, tools }) => echo::serve_http(era(modern), tools).map(|()| ExitCode::SUCCESS),
         Some(Other::EchoStdio { modern }) => echo::serve_stdio(era(modern)).map(|()| ExitCode::SUCCESS),
+        Some(Other::BareServer) => bare::serve().map(|()| ExitCode::SUCCESS),
+        Some(Other::BareCallers { address, in_flight }) => bare::call(address, in_flight).map(|()| ExitCode::SUCCESS),
+        Some(Other::Bounce) => yardstick::bounce().map(|()| ExitCode::SUCCESS),
         None => measure(&arguments.plan),
     }
 }

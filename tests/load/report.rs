@@ -12,10 +12,13 @@ use crate::call::Path;
 use crate::proc::{Cpu, Resident};
 use crate::sample::Samples;
 use crate::sessions::Sessions;
+use crate::yardstick::Yardstick;
 
 /// Everything a run found.
 #[derive(Default, Serialize)]
 pub(crate) struct Report {
+    /// What the machine itself costs, before the calls and after them.
+    pub(crate) yardsticks: Vec<Yardstick>,
     /// One for each way to call and level of concurrency.
     pub(crate) lines: Vec<Line>,
     /// Memory of the Caribou that served the calls.
@@ -181,6 +184,7 @@ impl fmt::Display for Report {
             )?;
         }
         self.lines.iter().try_for_each(|line| write!(f, "{line}"))?;
+        self.yardsticks.iter().try_for_each(|yardstick| writeln!(f, "{:11}{yardstick}", ""))?;
         if let Some(Memory { idle, after_calls }) = &self.memory {
             writeln!(f, "\nmemory, KiB")?;
             writeln!(f, "  idle         {idle}")?;

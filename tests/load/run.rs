@@ -20,6 +20,7 @@ use crate::sample::Samples;
 use crate::sessions;
 use crate::stand::Stand;
 use crate::started::Caribou;
+use crate::yardstick::Yardstick;
 
 /// Windows for each line of the table. Fewer would see other moods of the machine, more would add up the rounding of
 /// CPU times.
@@ -37,7 +38,9 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Report> {
     let stand = Stand::start(plan, &program)?;
     let memory = || stand.following.as_ref().map(|caribou| resident(caribou.pid())).transpose();
     let idle = memory()?;
+    let before = Yardstick::take()?;
     let mut report = Report { lines: lines(plan, &stand)?, ..Report::default() };
+    report.yardsticks = vec![before, Yardstick::take()?];
     report.memory = idle.zip(memory()?).map(|(idle, after_calls)| Memory { idle, after_calls });
     let Stand { echo, .. } = stand;
     // A fresh process each: memory that an earlier load gave back would hide what the sessions need.

@@ -60,17 +60,40 @@ impl Started {
         command.spawn().map(Self).with_context(|| format!("starting {}", program.display()))
     }
 
+    /// Starts this program with these arguments, and with both ends of a conversation with it.
+    ///
+    /// # Errors
+    /// It cannot be started again.
+    pub(crate) fn piped(arguments: &[&str]) -> anyhow::Result<(Self, ChildStdin, ChildStdout)> {
+        let mut command = Command::new(this_program()?);
+        let mut started = Self::start(command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()))?;
+        let stdin = started.0.stdin.take().context("no stdin")?;
+        let stdout = started.0.stdout.take().context("no stdout")?;
+        Ok((started, stdin, stdout))
+    }
+
+    /// Starts this program with one argument, and where it listens.
+    ///
+    /// # Errors
+    /// It cannot be started again, or does not say where it listens.
+    pub(crate) fn listening_as(argument: &str) -> anyhow::Result<(Self, SocketAddr)> {
+        let mut command = Command::new(this_program()?);
+        let mut started = Self::start(command.arg(argument).stdin(Stdio::null()).stdout(Stdio::piped()))?;
+        let address = address(&started.listening().context(argument.to_owned())?)?;
+        Ok((started, address))
+    }
+
     /// Starts a stdio echo.
     ///
     /// # Errors
     /// This program cannot be started again.
     pub(crate) fn echo_stdio(era: Era) -> anyhow::Result<(Self, ChildStdin, ChildStdout)> {
-        let mut command = Command::new(this_program()?);
-        command.args(echo_arguments(STDIO_ECHO, era)).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut started = Self::start(&mut command)?;
-        let stdin = started.0.stdin.take().context("no stdin")?;
-        let stdout = started.0.stdout.take().context("no stdout")?;
-        Ok((started, stdin, stdout))
+        Self::piped(&echo_arguments(STDIO_ECHO, era))
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
     }
 
     /// Asks it to end, and gives it [`LEAVE`] for that: Caribou reaps its guard and its children itself.

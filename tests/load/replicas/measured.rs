@@ -18,9 +18,11 @@ use tokio::time::timeout;
 use super::plan::Plan;
 use super::reach;
 use super::report::{Line, Report, Resets, Rows};
+use crate::bare::Bare;
 use crate::call::{HttpCaller, USER};
 use crate::proc::cpu_below;
 use crate::sample::Samples;
+use crate::yardstick::Yardstick;
 
 /// The server, and its tool as Caribou shows it.
 const SERVER: &str = "echo";
@@ -56,10 +58,12 @@ pub(super) async fn measure(program: PathBuf, plan: &Plan, length: Duration) -> 
     let other = replica(&program, [&url, &cache], false).await?;
     let mut database = PgConnection::connect(&url).await.context("connecting to the database")?;
     let holder = hold(&owner, &other).await?;
+    let before = block_in_place(Yardstick::take)?;
     let mut lines = Vec::new();
     for &in_flight in &plan.concurrency {
         lines.push(compared(&owner, &other, &mut database, in_flight, length).await?);
     }
+    let yardsticks = vec![before, block_in_place(Yardstick::take)?];
     let rows = match plan.rows {
         0 => None,
         rows => Some(on_record(&mut database, &holder, rows).await?),
@@ -68,7 +72,7 @@ pub(super) async fn measure(program: PathBuf, plan: &Plan, length: Duration) -> 
         0 => None,
         resets => Some(Resets::new(reach::measure(&owner, 2, resets).await?)),
     };
-    Ok(Report { lines, rows, resets })
+    Ok(Report { yardsticks, lines, rows, resets })
 }
 
 async fn replica(program: &std::path::Path, [url, cache]: [&str; 2], migrates: bool) -> anyhow::Result<Caribou> {
@@ -120,6 +124,9 @@ async fn compared(
         block_in_place(|| door.run(WARM_UP))?;
         door.samples = Samples::default();
     }
+    let mut bare = Bare::start(in_flight)?;
+    let windows = if bare.is_some() { 3 } else { 2 };
+    let mut bare_calls = bare.as_ref().map(|_| (0, Duration::ZERO));
     let before = looked_up(database).await?;
     for round in 1..=ROUNDS {
         eprintln!("{in_flight} in flight, round {round} of {ROUNDS}");
@@ -128,9 +135,14 @@ async fn compared(
             block_in_place(|| door.run(length / ROUNDS))?;
             door.cpu += cpu_below(owner.pid())? + cpu_below(other.pid())? - used;
         }
+        if let (Some(bare), Some((calls, cpu))) = (&mut bare, &mut bare_calls) {
+            let (answered, used) = block_in_place(|| bare.run(length / ROUNDS))?;
+            *calls += answered;
+            *cpu += used;
+        }
     }
     let lookups = looked_up(database).await?.saturating_sub(before);
-    Ok(Line::new(in_flight, local.figures(), forwarded.figures(), lookups, length * 2))
+    Ok(Line::new(in_flight, local.figures(), forwarded.figures(), bare_calls, (lookups, length * windows)))
 }
 
 /// The callers by one door.

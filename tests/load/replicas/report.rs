@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::sample::Samples;
+use crate::yardstick::Yardstick;
 
 /// Keys that callers share.
 const KEYS: f64 = 8.0;
@@ -17,6 +18,8 @@ const LOOK_UP: Duration = Duration::from_secs(5);
 /// Everything a run found.
 #[derive(Serialize)]
 pub(super) struct Report {
+    /// What the machine itself costs, before the calls and after them.
+    pub(super) yardsticks: Vec<Yardstick>,
     pub(super) lines: Vec<Line>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rows: Option<Rows>,
@@ -30,6 +33,9 @@ pub(super) struct Line {
     in_flight: u16,
     local: By,
     forwarded: By,
+    /// CPU time of a bare call, of both of its processes; `None` = this program is not optimised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bare_cpu_us: Option<f64>,
     /// Looks of the database into the table of sessions, and how long the windows were.
     lookups: u64,
     lasted_s: f64,
@@ -111,11 +117,17 @@ impl Line {
         in_flight: u16,
         local: (Samples, Duration),
         forwarded: (Samples, Duration),
-        lookups: u64,
-        lasted: Duration,
+        bare: Option<(u64, Duration)>,
+        (lookups, lasted): (u64, Duration),
     ) -> Self {
         let (local, forwarded) = (By::new(local), By::new(forwarded));
-        Self { in_flight, local, forwarded, lookups, lasted_s: lasted.as_secs_f64() }
+        let bare_cpu_us = bare.map(|(calls, cpu)| cpu.as_secs_f64() * 1e6 / calls.max(1) as f64);
+        Self { in_flight, local, forwarded, bare_cpu_us, lookups, lasted_s: lasted.as_secs_f64() }
+    }
+
+    /// CPU time of both sides of the hop.
+    fn hop_cpu_us(&self) -> f64 {
+        self.forwarded.cpu_us - self.local.cpu_us
     }
 
     /// Looks for each key in five seconds.
@@ -151,12 +163,7 @@ impl Report {
                     "µs",
                 );
             }
-            at_most(
-                format!("CPU of both sides of the hop at {at}"),
-                line.forwarded.cpu_us - line.local.cpu_us,
-                100.0,
-                "µs",
-            );
+            at_most(format!("CPU of both sides of the hop at {at}"), line.hop_cpu_us(), 100.0, "µs");
             at_most(format!("looks of a key in 5 s at {at}"), line.lookups_each(), 1.0, "");
         }
         if let Some(rows) = &self.rows {
@@ -189,7 +196,12 @@ impl fmt::Display for Report {
                     writeln!(f, "           first failure: {failure}")?;
                 }
             }
+            if let Some(bare) = line.bare_cpu_us {
+                let times = line.hop_cpu_us() / bare;
+                writeln!(f, "           a bare call costs {bare:.1} µs of CPU, the hop {times:.1} times as much")?;
+            }
         }
+        self.yardsticks.iter().try_for_each(|yardstick| writeln!(f, "{:11}{yardstick}", ""))?;
         if let Some(Rows { rows, sessions_written, renewals }) = &self.rows {
             writeln!(
                 f,
@@ -226,14 +238,16 @@ mod tests {
 
     #[test]
     fn a_hop_costs_what_a_forwarded_call_costs_more() {
-        let line = |forwarded| Line::new(1, by(200, 150), forwarded, 8, Duration::from_secs(10));
+        let bare = Some((100, Duration::from_micros(4_500)));
+        let line = |forwarded| Line::new(1, by(200, 150), forwarded, bare, (8, Duration::from_secs(10)));
         let rows = Some(Rows { rows: 10, sessions_written: 0, renewals: 3 });
         let resets = Some(Resets::new(by(80_000, 0).0));
-        let report = Report { lines: vec![line(by(600, 240))], rows, resets };
+        let report = Report { yardsticks: Vec::new(), lines: vec![line(by(600, 240))], rows, resets };
         let figures: Vec<f64> = report.limited().iter().map(|limited| limited.figure).collect();
         assert_eq!(figures, [400.0, 90.0, 0.5, 0.0, 80.0, 0.0], "{report}");
         assert!(report.is_kept());
-        let slow = Report { lines: vec![line(by(701, 251))], rows: None, resets: None };
+        assert!(report.to_string().contains("costs 45.0 µs of CPU, the hop 2.0 times as much"), "{report}");
+        let slow = Report { yardsticks: Vec::new(), lines: vec![line(by(701, 251))], rows: None, resets: None };
         let kept: Vec<bool> = slow.limited().iter().map(|limited| limited.kept).collect();
         assert_eq!((kept, slow.is_kept()), (vec![false, false, true], false), "{slow}");
     }
