@@ -67,8 +67,18 @@ impl CachedClientSessions {
         known.map(|(session, _)| session.clone()).ok_or(changes)
     }
 
-    fn changing(&self, id: &str) -> Changing<'_> {
-        Changing { cache: self, id: id.to_owned() }
+    /// Does `change` to the session of this name.
+    fn change<'c>(
+        &'c self,
+        id: String,
+        change: BoxFuture<'c, Result<bool, StoreError>>,
+    ) -> BoxFuture<'c, Result<bool, StoreError>> {
+        let changing = Changing { cache: self, id };
+        Box::pin(async move {
+            let done = change.await;
+            drop(changing);
+            done
+        })
     }
 }
 
@@ -114,21 +124,11 @@ impl ClientSessions for CachedClientSessions {
         version: String,
         capabilities: String,
     ) -> BoxFuture<'_, Result<bool, StoreError>> {
-        let changing = self.changing(&id);
-        Box::pin(async move {
-            let agreed = self.store.agree_with_client(id, version, capabilities).await;
-            drop(changing);
-            agreed
-        })
+        self.change(id.clone(), self.store.agree_with_client(id, version, capabilities))
     }
 
     fn set_client_log_level(&self, id: String, level: String) -> BoxFuture<'_, Result<bool, StoreError>> {
-        let changing = self.changing(&id);
-        Box::pin(async move {
-            let set = self.store.set_client_log_level(id, level).await;
-            drop(changing);
-            set
-        })
+        self.change(id.clone(), self.store.set_client_log_level(id, level))
     }
 
     fn subscribe_client(
@@ -138,21 +138,11 @@ impl ClientSessions for CachedClientSessions {
         is_wanted: bool,
         most_chars: u32,
     ) -> BoxFuture<'_, Result<bool, StoreError>> {
-        let changing = self.changing(&id);
-        Box::pin(async move {
-            let noted = self.store.subscribe_client(id, uri, is_wanted, most_chars).await;
-            drop(changing);
-            noted
-        })
+        self.change(id.clone(), self.store.subscribe_client(id, uri, is_wanted, most_chars))
     }
 
     fn end_client_session(&self, id: String) -> BoxFuture<'_, Result<bool, StoreError>> {
-        let changing = self.changing(&id);
-        Box::pin(async move {
-            let ended = self.store.end_client_session(id).await;
-            drop(changing);
-            ended
-        })
+        self.change(id.clone(), self.store.end_client_session(id))
     }
 
     /// None of them is held: one that is was used not long ago beside `idle`.
